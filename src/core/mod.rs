@@ -1,0 +1,1 @@
+//! All decisions. No tokio, no files, no clock, no randomness: `now` is a parameter.

@@ -1,0 +1,1 @@
+//! The IO shells: terminals, sockets, processes, records. They perform effects and decide nothing.
