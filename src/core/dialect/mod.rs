@@ -1,0 +1,180 @@
+//! What agents say of themselves, in one vocabulary.
+//!
+//! Each dialect is a pure parser from what a program wrote (transcript lines, hook payloads,
+//! status files) to these types. Reading bytes is the host's work.
+
+use serde::{Deserialize, Serialize};
+
+/// Something an agent's record (its transcript) says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RecordEvent {
+    /// A prompt was taken: a turn began.
+    Prompt {
+        /// The turn's id in the record.
+        turn: String,
+        /// The prompt's text.
+        text: String,
+        /// Whether the record says that it came through the composer (typed or pasted), not from
+        /// the program itself (a background task's end, a peer's message).
+        human: bool,
+    },
+    /// A piece of an answer.
+    Answer {
+        /// The turn, where the line names it.
+        turn: Option<String>,
+        /// The message it belongs to.
+        message: String,
+        /// The text.
+        text: String,
+    },
+    /// The turn ended by itself.
+    TurnEnd {
+        /// The turn, where the line names it.
+        turn: Option<String>,
+    },
+    /// A person interrupted the turn.
+    Interrupted {
+        /// The turn, where the line names it.
+        turn: Option<String>,
+    },
+    /// The model's service answered with an error instead of an answer.
+    ApiError {
+        /// HTTP status where the line names it.
+        code: Option<u16>,
+        /// The message.
+        text: String,
+    },
+}
+
+/// Something an agent's hook said. A claim of the agent: it grants nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HookEvent {
+    /// A session began or was replaced (`/clear`).
+    SessionStart {
+        /// The session's id.
+        session: String,
+        /// Path of its transcript.
+        transcript: Option<String>,
+    },
+    /// A prompt was submitted.
+    Prompt {
+        /// The session's id.
+        session: String,
+        /// The turn's id (`prompt_id`).
+        turn: Option<String>,
+        /// The prompt's text.
+        text: String,
+    },
+    /// A permission dialog is about to be shown.
+    PermissionAsked {
+        /// The tool's name.
+        tool: String,
+    },
+    /// A tool ran or was refused: no permission is pending.
+    ToolDone {
+        /// The tool's name.
+        tool: String,
+    },
+    /// The turn may have ended (another hook can still continue it).
+    Stop {
+        /// The session's id.
+        session: String,
+        /// The turn's id.
+        turn: Option<String>,
+        /// The last assistant message.
+        answer: Option<String>,
+        /// Background tasks that still run: the turn will go on by itself.
+        background: usize,
+    },
+    /// The turn ended with an error.
+    StopFailure {
+        /// The turn's id.
+        turn: Option<String>,
+        /// What went wrong.
+        error: String,
+    },
+    /// The session ended.
+    SessionEnd,
+    /// Anything else; it shows that the agent lives.
+    Other {
+        /// The event's name.
+        name: String,
+    },
+}
+
+/// What an agent's status file says of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StatusState {
+    /// Waits for a prompt.
+    Idle,
+    /// Works.
+    Busy,
+    /// A dialog waits for a person.
+    Waiting,
+}
+
+/// The state of an OSC 7501 report (seen: codex 0.171.0).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OscState {
+    /// Waits for a prompt.
+    Idle,
+    /// Works.
+    Working,
+    /// A dialog waits for a person.
+    Blocked,
+    /// A turn ended.
+    Done,
+    /// A turn ended with an error.
+    Error,
+}
+
+/// An answer read from a record.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Answer {
+    /// The text blocks of the last assistant message.
+    pub text: String,
+    /// The turn it belongs to.
+    pub turn: Option<String>,
+    /// The prompt of that turn.
+    pub prompt: Option<String>,
+    /// The assistant message's id.
+    pub message: String,
+    /// Whether the record holds the turn's end.
+    pub ended: bool,
+}
+
+/// Why a record gave no answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[serde(rename_all = "snake_case")]
+pub enum NoAnswer {
+    /// The last turn ended with an error of the model's service.
+    #[error("no answer: API error{}{text}", .code.map(|c| format!(" {c}: ")).unwrap_or_else(|| ": ".to_owned()))]
+    ApiError {
+        /// HTTP status where known.
+        code: Option<u16>,
+        /// The message.
+        text: String,
+    },
+    /// A person interrupted the last turn.
+    #[error("no answer: the turn was interrupted")]
+    Interrupted,
+    /// No assistant message follows the last prompt (yet).
+    #[error("no answer: no assistant message after the last prompt")]
+    NotYet,
+    /// The record could not be found.
+    #[error("no answer: {0}")]
+    NoRecord(String),
+    /// More than one record may be the agent's.
+    #[error("no answer: ambiguous, {0} transcripts may be this agent's")]
+    Ambiguous(usize),
+    /// The answer is further from the end than what is read.
+    #[error("no answer within the last {0} MiB of the transcript")]
+    TooFar(u64),
+    /// The record is not of the form this version of mado knows.
+    #[error("no answer: {0}")]
+    Malformed(String),
+}

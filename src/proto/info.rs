@@ -1,0 +1,176 @@
+//! What listings show of agents, routes and hops. Field names are stable: scripts read them.
+
+use super::{
+    AgentId, ChainId, Dispatch, HopId, HopState, Phase, RouteId, RouteState, Rung, Transform,
+    Trigger,
+};
+use serde::{Deserialize, Serialize};
+
+/// One agent.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgentInfo {
+    /// Its id, unique in the host.
+    pub id: AgentId,
+    /// Its name, unique in its project.
+    pub name: String,
+    /// The git root of its working directory, else the directory.
+    pub project: String,
+    /// The name of its profile.
+    pub profile: String,
+    /// Process id of the PTY child; 0 before it was started.
+    pub pid: u32,
+    /// Its working directory at the start.
+    pub cwd: String,
+    /// What it is doing.
+    pub phase: Phase,
+    /// Which evidence says so.
+    pub rung: Rung,
+    /// Why, as a stable code.
+    pub reason_code: String,
+    /// Why, in words.
+    pub reason_text: String,
+    /// The composer holds text that mado did not type.
+    pub draft: bool,
+    /// Since when it has been in this phase, milliseconds since the epoch.
+    pub since: u64,
+    /// Hops and sends waiting for it or being typed.
+    pub queue: usize,
+    /// Viewers that show it now.
+    pub attached: usize,
+    /// The agent's own session id where its records name one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+    /// Exit status once it has ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit: Option<i32>,
+}
+
+/// One route.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RouteInfo {
+    /// Its id.
+    pub id: RouteId,
+    /// The source agent's name.
+    pub source: String,
+    /// The target agent's name.
+    pub target: String,
+    /// The project of both.
+    pub project: String,
+    /// When it fires.
+    pub trigger: Trigger,
+    /// The pattern of `on-keyword`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pattern: Option<String>,
+    /// How the answer becomes a prompt.
+    pub transform: Transform,
+    /// The template of `prompt-wrap`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub template: Option<String>,
+    /// Which decision maker delivers.
+    pub dispatch: Dispatch,
+    /// Where it stands.
+    pub state: RouteState,
+    /// Deliveries within the current chain.
+    pub round: u32,
+    /// How many rounds a chain may take.
+    pub max_rounds: u32,
+    /// Least time between two firings, milliseconds.
+    pub cooldown_ms: u64,
+    /// An answer that holds this literal text stops the route.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop_keyword: Option<String>,
+    /// Why it is in this state, as a stable code.
+    pub reason_code: String,
+    /// Why, in words, with how to resume where it is stopped.
+    pub reason_text: String,
+}
+
+/// When each step of a hop happened, milliseconds since the epoch.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct HopTimes {
+    /// The trigger fired.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fired: Option<u64>,
+    /// The answer was there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub extracted: Option<u64>,
+    /// The prompt was made.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub transformed: Option<u64>,
+    /// The first byte was typed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub typing: Option<u64>,
+    /// Enter was sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub submitted: Option<u64>,
+    /// The turn began with this prompt.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub accepted: Option<u64>,
+    /// The turn ended with an answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub answered: Option<u64>,
+}
+
+/// One hop.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HopInfo {
+    /// Its id.
+    pub id: HopId,
+    /// The route that fired; none for a send or a hand-off.
+    pub route: Option<RouteId>,
+    /// The chain it belongs to.
+    pub chain: ChainId,
+    /// How many hops of the chain came before it on the way here.
+    pub depth: u32,
+    /// The source agent's name; empty for a send from a person.
+    pub source: String,
+    /// The target agent's name.
+    pub target: String,
+    /// The target's project.
+    pub project: String,
+    /// Where it stands.
+    pub state: HopState,
+    /// Why, as a stable code.
+    pub reason_code: String,
+    /// Why, in words.
+    pub reason_text: String,
+    /// The evidence that fired it.
+    pub rung: Rung,
+    /// How it was made: trigger and transform by name, or `send`, `handoff`.
+    pub how: String,
+    /// The round of its route within the chain, from 1.
+    pub round: u32,
+    /// What was extracted from the source.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<String>,
+    /// What is typed into the target.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prompt: Option<String>,
+    /// The source's turn that fired it, as the source's record names it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn: Option<String>,
+    /// The target's turn that answered it, as the target's record names it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answered_by: Option<String>,
+    /// What happened on the way, one sentence each (removed control bytes, a second Enter, …).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+    /// When each step happened.
+    pub times: HopTimes,
+}
+
+/// One waiting entry of a target's queue.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QueueItem {
+    /// The hop.
+    pub hop: HopId,
+    /// The target agent's name.
+    pub target: String,
+    /// Its project.
+    pub project: String,
+    /// What it waits for, in words.
+    pub waiting_for: String,
+    /// For how long, milliseconds.
+    pub age_ms: u64,
+}
