@@ -152,7 +152,7 @@ pub struct Answer {
 #[serde(rename_all = "snake_case")]
 pub enum NoAnswer {
     /// The last turn ended with an error of the model's service.
-    #[error("no answer: API error{}{text}", .code.map(|c| format!(" {c}: ")).unwrap_or_else(|| ": ".to_owned()))]
+    #[error("no answer: API error{}{text}", .code.map_or_else(|| ": ".to_owned(), |c| format!(" {c}: ")))]
     ApiError {
         /// HTTP status where known.
         code: Option<u16>,
