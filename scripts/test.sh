@@ -37,6 +37,8 @@ step "build" cargo build --quiet --all-targets --locked
 
 # The same text encoding everywhere; and a user's own settings must not reach the tests.
 export LC_ALL=C.UTF-8 CARGO_NET_OFFLINE=true
+# A failing wait panics with the screen it saw; the backtrace of the async runtime only hides that.
+export RUST_BACKTRACE=${MADO_TEST_BACKTRACE:-0}
 unset MADO_STATE_DIR MADO_RUNTIME_DIR MADO_CONFIG MADO_HOME MADO_BIN MADO_TIMING MADO_TRACE \
   MADO_CRASH_AT MADO_AGENT_ID NVIM TMUX CLAUDE_CONFIG_DIR CODEX_HOME
 
@@ -48,8 +50,8 @@ run || status=$?
 
 # One closing line whatever the runner: the sum over nextest's summary, or over all of
 # libtest's results.
-sed 's/\x1b\[[0-9;]*m//g' "$log" | awk '
-  /^ *Summary \[.*tests? run: / || /^test result: / {
+sed 's/\x1b\[[0-9;]*m//g' "$log" | awk -v runner="${runner[1]}" '
+  runner == "nextest" ? /^ *Summary \[.*tests? run: / : /^test result: / {
     seen = 1
     gsub(/[,;:]/, " ")
     for (i = 2; i <= NF; i++) {
