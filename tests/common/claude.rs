@@ -1,8 +1,13 @@
 //! The real Claude Code, run as a stranger to this machine: a fresh home, a cleaned environment, nothing
 //! but the mock model to talk to.
 //!
-//! Seen with 2.1.197 and 2.1.332: with this `.claude.json` it starts without the onboarding, the key
-//! question and the trust question.
+//! Seen with 2.1.197 and 2.1.332:
+//! - With this `.claude.json` it starts without the onboarding, the key question and the trust question.
+//! - 2.1.332 draws on the alternate screen with the composer at the bottom and takes the mouse;
+//!   2.1.197 draws below the prompt. `CLAUDE_CODE_NO_FLICKER=0` (or `1`) in the environment makes
+//!   either do it the older (or newer) way.
+//! - Without `--permission-mode`, 2.1.332 starts in auto mode, which asks nobody; its asking mode is
+//!   named `manual`, in 2.1.197 it is `default`.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -102,8 +107,8 @@ pub fn ready(screen: &str) -> bool {
     screen.lines().any(|line| line.starts_with('❯')) && !screen.contains("Esc to cancel")
 }
 
-/// Waits for a permission dialog and approves it. A dialog does not take an Enter that comes too soon
-/// after it was drawn (seen with 2.1.332), so it is repeated while the dialog stands.
+/// Waits for a permission dialog and approves it. 2.1.332 ignores an Enter in about
+/// the first 100 ms after it drew the dialog (2.1.197 takes it at once), so it is repeated while the dialog stands.
 pub async fn approve(term: &Term, timeout: Duration) {
     let pressed = Cell::new(None::<Instant>);
     term.wait_for("a permission dialog to open and close", timeout, |screen| {
