@@ -7,7 +7,7 @@ use mado::demo::{self, DemoArgs};
 
 /// Runs coding agents in Neovim splits and routes the answers between them.
 #[derive(Debug, Parser)]
-#[command(name = "mado")]
+#[command(name = "mado", version)]
 enum Cli {
     /// A deterministic stand-in for a coding agent, for trying mado without an account
     DemoAgent(DemoArgs),

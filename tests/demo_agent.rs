@@ -183,6 +183,20 @@ fn a_long_paste_shows_a_placeholder_and_arrives_whole() {
 }
 
 #[test]
+fn a_long_draft_shows_a_window_and_says_how_much_it_hides() {
+    let demo = Demo::start(&[]);
+    for n in 1..=20 {
+        demo.write(paste(&format!("line {n}{}", if n < 20 { "\n" } else { "" })));
+    }
+    let screen = demo.wait("the end of it", |s| s.has("  line 20") && s.has("❯ line 14"));
+    assert!(screen.shows("─── ↑ 13 more ───"));
+    assert!(!screen.shows("line 13"));
+    demo.write("\r");
+    demo.entry("submit");
+    assert_eq!(demo.submits()[0].lines().count(), 20);
+}
+
+#[test]
 fn an_empty_composer_shows_a_faint_placeholder_and_the_cursor_before_it() {
     let demo = Demo::start(&[]);
     let screen = demo.screen();

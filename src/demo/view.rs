@@ -61,11 +61,10 @@ impl<W: Write> App<W> {
 
     fn frame(&self, lines: usize, now: Instant) -> Frame {
         let cols = self.painter.cols();
-        let rule = "─".repeat(cols);
         let mut rows = Vec::new();
         if let Some(dialog) = &self.dialog {
             rows.push(String::new());
-            rows.push(rule);
+            rows.push(marked_rule(' ', 0, cols));
             rows.extend(QUESTION.map(|row| fit(row, cols)));
             let mark = |option| if dialog.selected == option { "❯" } else { " " };
             rows.push(fit(&format!("{} 1. Yes", mark(0)), cols));
@@ -90,11 +89,13 @@ impl<W: Write> App<W> {
             let shown = text::clean(&prompt.draft.shown);
             rows.extend(Block { spaced: false, ..Block::new("❯ ", shown) }.styled("2").rows(cols));
         }
-        rows.push(rule.clone());
         let (composer, (row, col)) = self.composer.layout(cols.saturating_sub(3));
-        // As much as fits of a long text, with the cursor in it.
-        let room = lines.saturating_sub(5).max(1);
+        // Of a long text, only a window with the cursor in it; the rules say how much is hidden, as
+        // in Claude Code 2.1.332, which shows 7 rows on a screen of 24.
+        let room = (lines / 3).saturating_sub(1).max(3);
         let first = (row + 1).saturating_sub(room);
+        let below = composer.len().saturating_sub(first + room);
+        rows.push(marked_rule('↑', first, cols));
         let cursor = Some((rows.len() + row - first, (col + 2).min(cols.saturating_sub(1))));
         if self.composer.is_empty() {
             rows.push(format!("❯ {}", styled("2", &fit(PLACEHOLDER, cols.saturating_sub(2)))));
@@ -104,7 +105,7 @@ impl<W: Write> App<W> {
                 rows.push(styled("", &format!("{mark}{text}")));
             }
         }
-        rows.push(rule);
+        rows.push(marked_rule('↓', below, cols));
         rows.push(styled("90", &fit(&self.footer(), cols)));
         Frame { rows, cursor }
     }
@@ -118,6 +119,12 @@ impl<W: Write> App<W> {
         };
         format!("  {footer}")
     }
+}
+
+/// A rule that says how many rows of the composer are hidden beyond it.
+fn marked_rule(arrow: char, hidden: usize, cols: usize) -> String {
+    let mark = if hidden > 0 { format!("─── {arrow} {hidden} more ") } else { String::new() };
+    fit(&format!("{mark}{}", "─".repeat(cols)), cols)
 }
 
 /// The beginning of `text` that fits into `cols` cells.
