@@ -1,6 +1,6 @@
 //! A simulated world around the core: fake agents that render, take keys and keep records, and a
 //! clock that jumps from deadline to deadline. No real time passes.
-#![allow(dead_code)]
+#![allow(dead_code, missing_docs, clippy::unwrap_used, clippy::expect_used)]
 
 use mado::core::dialect::{Answer, HookEvent, NoAnswer, RecordEvent, StatusState};
 use mado::core::profile::Profile;
