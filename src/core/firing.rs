@@ -382,10 +382,7 @@ impl Hub {
         let (literal, removed) = text::sanitise(prompt);
         let trimmed = literal.trim_end_matches(['\n', ' ', '\t']).trim_start_matches('\n');
         let rules = hop.target.and_then(|t| self.agents.get(&t)).map(|a| &a.profile.defuse);
-        let (out, defused) = match rules {
-            Some(rules) => text::defuse(trimmed, rules),
-            None => (trimmed.to_owned(), None),
-        };
+        let (out, defused) = text::defuse(trimmed, rules.map_or(&[], Vec::as_slice));
         for note in removed.note().into_iter().chain(defused) {
             hop.note(note);
         }

@@ -45,10 +45,11 @@ hidden = '↑ (\d+) more'
 placeholder = '\[Pasted text #\d+(?: \+(\d+) lines)?\]'
 clear = "\u0015"
 clear_max = 50
-[defuse]
-first = '^[!/#]'
+[[defuse]]
+match = '^[!/#]'
 prefix = " "
-last = '(^|\s)@\S+$'
+[[defuse]]
+match = '(^|\s)@\S+$'
 suffix = " "
 "#
     );
