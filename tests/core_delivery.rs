@@ -1,5 +1,11 @@
 //! Delivery rules, with simulated time: what is typed, when, and above all when nothing is.
 
+#![allow(
+    clippy::expect_used,
+    clippy::unwrap_used,
+    reason = "a failed expectation is a failed test"
+)]
+
 mod sim;
 
 use mado::core::Input;

@@ -1,5 +1,11 @@
 //! Triggers, transforms and guards, with simulated time.
 
+#![allow(
+    clippy::expect_used,
+    clippy::unwrap_used,
+    reason = "a failed expectation is a failed test"
+)]
+
 mod sim;
 
 use mado::core::dialect::{HookEvent, RecordEvent, StatusState};

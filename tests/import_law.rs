@@ -1,6 +1,12 @@
 //! The import law: `proto ← core ← host ← main`. A room may use only the rooms before it, and the
 //! core may use nothing that does IO.
 
+#![allow(
+    clippy::expect_used,
+    clippy::unwrap_used,
+    reason = "a failed expectation is a failed test"
+)]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 

@@ -1,5 +1,11 @@
 //! The protocol number must change when a type that crosses the border to editors does.
 
+#![allow(
+    clippy::expect_used,
+    clippy::unwrap_used,
+    reason = "a failed expectation is a failed test"
+)]
+
 use std::fs;
 use std::path::Path;
 
