@@ -7,6 +7,7 @@
 pub mod dialect;
 mod io;
 pub mod profile;
+pub mod timing;
 
 pub use io::{Effect, Evidence, Input, Now, RestoredHop, Spawn};
 

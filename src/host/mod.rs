@@ -1,1 +1,7 @@
 //! The IO shells: terminals, sockets, processes, records. They perform effects and decide nothing.
+
+pub mod lock;
+pub mod paths;
+pub mod profiles;
+pub mod store;
+pub mod trace;
