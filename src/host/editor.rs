@@ -96,7 +96,7 @@ impl Call {
 
 /// Serves one editor until either side ends the connection. Its outbox has been handed to the
 /// loop; the end is told to it.
-pub async fn run(
+pub(super) async fn run(
     stream: UnixStream,
     client: ClientId,
     outbox: Arc<Outbox>,

@@ -28,7 +28,7 @@ pub struct HookMessage {
 
 /// Takes one message and tells the loop. Answers once the loop has it, so that the sender is alive
 /// (and so are its ancestors) while it is looked up.
-pub async fn run(mut stream: UnixStream, events: mpsc::Sender<Event>) {
+pub(super) async fn run(mut stream: UnixStream, events: mpsc::Sender<Event>) {
     let Some(ancestry) = peer::ancestry(&stream) else { return };
     let mut bytes = Vec::new();
     let mut limited = (&mut stream).take(MAX_MESSAGE + 1);

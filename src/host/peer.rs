@@ -27,8 +27,8 @@ pub fn ancestry(stream: &UnixStream) -> Option<Vec<u32>> {
 /// A process and its ancestors, nearest first.
 #[must_use]
 pub fn ancestors(pid: u32) -> Vec<u32> {
-    let mut system = System::new();
     let mut list = vec![pid];
+    let Ok(mut system) = System::new() else { return list };
     let mut at = Pid::from_u32(pid);
     while list.len() < DEPTH {
         let what = ProcessRefreshKind::nothing();

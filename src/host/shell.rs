@@ -17,7 +17,7 @@ const MAX_LINE: u64 = 16 << 20;
 pub const QUEUE: usize = 1024;
 
 /// Serves one command until either side ends the connection.
-pub async fn run(
+pub(super) async fn run(
     stream: UnixStream,
     client: ClientId,
     lines: mpsc::Receiver<String>,
