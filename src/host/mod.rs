@@ -6,6 +6,8 @@ pub mod filter;
 pub mod hook;
 pub mod launch;
 pub mod lock;
+pub mod log;
+pub mod options;
 pub mod outbox;
 pub mod paths;
 pub mod peer;
