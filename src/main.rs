@@ -1,3 +1,9 @@
 //! The command line: one call per command, and the only place with exit codes.
 
-fn main() {}
+mod cli;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    cli::run()
+}

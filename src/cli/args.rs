@@ -308,6 +308,8 @@ pub enum Command {
         #[arg(default_value = "")]
         event: String,
     },
+    /// A deterministic stand-in for a coding agent, for trying mado without an account
+    DemoAgent(mado::demo::DemoArgs),
     /// Repeat the decisions of a trace and compare
     Replay {
         /// A file that `MADO_TRACE` wrote
@@ -355,7 +357,10 @@ impl Command {
             | Command::Restart { scope, .. }
             | Command::Screen { scope, .. } => scope.json,
             Command::Stop { json } | Command::Version { json } | Command::Health { json } => *json,
-            Command::Attach(_) | Command::Hook { .. } | Command::Replay { .. } => false,
+            Command::Attach(_)
+            | Command::Hook { .. }
+            | Command::DemoAgent(_)
+            | Command::Replay { .. } => false,
         }
     }
 }

@@ -45,6 +45,7 @@ fn dispatch(command: Command) -> Result<ExitCode, ErrorInfo> {
         Command::Serve(a) => serve::serve(a.mode(), a.json)?,
         Command::Hook { event } => hook::run(&event),
         Command::Stop { json: _ } => serve::stop(&Paths::from_env()?)?,
+        Command::DemoAgent(args) => return demo(args),
         Command::Replay { trace } => return run_replay(&trace),
         Command::Health { json } => health::run(json)?,
         Command::Version { json } => version(json),
@@ -61,6 +62,14 @@ fn version(as_json: bool) {
         out::json(&json!({"version": version, "protocol": mado::proto::PROTOCOL}));
     } else {
         out::line(&format!("mado {version} (protocol {})", mado::proto::PROTOCOL));
+    }
+}
+
+/// The demo agent speaks as a program of its own.
+fn demo(args: mado::demo::DemoArgs) -> Result<ExitCode, ErrorInfo> {
+    match mado::demo::run(args) {
+        Ok(code) => Ok(ExitCode::from(u8::try_from(code).unwrap_or(1))),
+        Err(e) => Err(ErrorInfo::new("demo_agent", e.to_string(), "")),
     }
 }
 

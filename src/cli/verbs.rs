@@ -126,6 +126,7 @@ pub fn run(command: Command) -> Result<ExitCode, ErrorInfo> {
         | Command::Stop { .. }
         | Command::Hook { .. }
         | Command::Replay { .. }
+        | Command::DemoAgent(_)
         | Command::Version { .. }
         | Command::Health { .. } => {}
     }

@@ -4,26 +4,22 @@
 //! an [`Input`], everything it wants goes out as an [`Effect`], and the same inputs at the same
 //! times give the same effects: that is what makes a trace replayable.
 
+mod agent;
+mod commands;
+mod delivery;
 pub mod dialect;
+mod firing;
+mod hop;
+mod hub;
 mod io;
+mod lifecycle;
 pub mod profile;
-pub mod timing;
+mod route;
+pub mod screen;
+pub mod text;
+mod timing;
+mod turns;
 
+pub use hub::Hub;
 pub use io::{Effect, Evidence, Input, Now, RestoredHop, Spawn};
-
-/// The core: agents, routes, hops, queues. One owner, no locks.
-#[derive(Debug, Default)]
-pub struct Hub {}
-
-impl Hub {
-    /// Takes one input and says what to do.
-    pub fn step(&mut self, _now: Now, _input: Input) -> Vec<Effect> {
-        Vec::new()
-    }
-
-    /// The monotonic time (milliseconds) at which the hub wants an [`Input::Tick`].
-    #[must_use]
-    pub fn deadline(&self) -> Option<u64> {
-        None
-    }
-}
+pub use timing::Timing;

@@ -233,6 +233,9 @@ pub struct ComposerRules {
     /// The program's own stand-in for a long paste.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub placeholder: Option<Pattern>,
+    /// On the row above the first: the program hides rows; its first group is how many.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hidden: Option<Pattern>,
     /// Keys that clear a part of the composer. Never Esc, never Ctrl-C.
     #[serde(default)]
     pub clear: String,

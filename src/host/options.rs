@@ -3,7 +3,7 @@
 use super::paths::Paths;
 use super::server::{CrashAt, Options};
 use super::trace;
-use crate::core::timing::Timing;
+use crate::core::Timing;
 use crate::proto::ErrorInfo;
 use serde_json::{Map, Value};
 

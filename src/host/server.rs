@@ -18,7 +18,7 @@ use super::screen::Colours;
 use super::store::{Loaded, Store};
 use super::terminal;
 use super::trace::Trace;
-use crate::core::timing::Timing;
+use crate::core::Timing;
 use crate::core::{Hub, Input, Now};
 use crate::proto::screen::ScreenView;
 use crate::proto::{AgentId, ClientId, ErrorInfo, HopsParams, PROTOCOL, Request};
@@ -320,8 +320,8 @@ impl Server {
 
 /// A hub with these durations.
 #[must_use]
-pub fn make_hub(_timing: &Timing) -> Hub {
-    Hub::default()
+pub fn make_hub(timing: &Timing) -> Hub {
+    Hub::new(timing.clone())
 }
 
 fn wall_ms() -> u64 {

@@ -44,6 +44,9 @@ pub struct ScreenView {
     /// [`ScreenView::MAX_SCROLLED`], the newest ones), oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub scrolled_rows: Vec<Row>,
+    /// Bytes read from the agent since it started: whether it wrote anything since a moment.
+    #[serde(default)]
+    pub bytes: u64,
     /// Whether the terminal's foreground process group is the agent's own first process
     /// (`tcgetpgrp` on the PTY). `None` where the profile does not ask for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -114,6 +114,9 @@ pub enum StatusState {
     Busy,
     /// A dialog waits for a person.
     Waiting,
+    /// The turn is over but background tasks run, whose end starts a turn by itself
+    /// (`status: "shell"`, seen: claude 2.1.332).
+    Background,
 }
 
 /// The state of an OSC 7501 report (seen: codex 0.171.0).

@@ -1,0 +1,649 @@
+//! Firing: from a source's turn to a hop in its target's queue, past the guards.
+//!
+//! Refuses to drop anything silently: a guard that stops a hop leaves the hop with its reason, and
+//! says once how to go on.
+
+use super::agent::Outcome;
+use super::hop::Hop;
+use super::hub::Hub;
+use super::io::Effect;
+use super::route::{Armed, Route};
+use super::screen::unwrap_lines;
+use super::text;
+use crate::proto::{
+    AgentId, HopId, HopInfo, HopState, Level, Phase, RouteId, RouteInfo, RouteState, Rung,
+    Transform, Trigger,
+};
+use std::collections::BTreeMap;
+
+/// What fires a route.
+pub(super) struct Firing {
+    /// The source's turn.
+    pub seq: Option<u64>,
+    /// The record's id of it.
+    pub turn: Option<String>,
+    /// The evidence.
+    pub rung: Rung,
+    /// What is handed on.
+    pub answer: String,
+    /// Chain and depth of the turn.
+    pub chain: (crate::proto::ChainId, u32),
+}
+
+impl Hub {
+    pub(super) fn route_info(&self, id: RouteId) -> Option<RouteInfo> {
+        let route = self.routes.get(&id)?;
+        let source = self.agents.get(&route.source)?;
+        let target = self.agents.get(&route.target)?;
+        Some(route.info(&source.name, &target.name, &source.project))
+    }
+
+    /// `planner → reviewer`, for messages.
+    pub(super) fn route_name(&self, route: &Route) -> String {
+        let name = |id: &AgentId| self.agents.get(id).map_or("?", |a| a.name.as_str());
+        format!("{} → {}", name(&route.source), name(&route.target))
+    }
+
+    fn routes_from(&self, source: AgentId) -> Vec<RouteId> {
+        self.routes.values().filter(|r| r.source == source).map(|r| r.id).collect()
+    }
+
+    /// Routes made from an editor are held while no editor of their project is attached.
+    pub(super) fn hold_routes(&mut self) {
+        let editors: Vec<&str> = self
+            .clients
+            .values()
+            .filter(|c| c.kind == crate::proto::ClientKind::Editor)
+            .map(|c| c.project.as_str())
+            .collect();
+        for route in self.routes.values_mut() {
+            let project = self.agents.get(&route.source).map_or("", |a| a.project.as_str());
+            route.held = route.from_editor && !route.detached && !editors.contains(&project);
+        }
+    }
+
+    /// A turn began at an agent: what waited for silence is superseded; a person's prompt re-arms
+    /// routes that a guard stopped.
+    pub(super) fn turn_began(&mut self, id: AgentId, human: bool) {
+        for route_id in self.routes_from(id) {
+            let Some(route) = self.routes.get_mut(&route_id) else { continue };
+            let superseded = route.armed.take().is_some();
+            let rearmed = human && route.stopped.take().is_some();
+            let name = self.routes.get(&route_id).map(|r| self.route_name(r)).unwrap_or_default();
+            let Some(agent) = self.agents.get(&id) else { continue };
+            let project = agent.project.clone();
+            let key = format!("route:{route_id}");
+            if superseded {
+                let text =
+                    format!("{name}: a new turn began before the silence; its answer counts");
+                self.notice(project, Level::Info, "superseded", &key, text);
+            } else if rearmed {
+                let text = format!("{name}: your prompt starts a new chain; the route goes on");
+                self.notice(project, Level::Info, "rearmed", &key, text);
+            }
+        }
+    }
+
+    /// A turn was completed; its answer is not known yet. Silence is counted from here on.
+    pub(super) fn turn_ended(&mut self, id: AgentId, seq: u64, rung: Rung) {
+        for route_id in self.routes_from(id) {
+            if let Some(route) = self.routes.get_mut(&route_id)
+                && route.trigger == Trigger::OnIdle
+            {
+                route.armed = Some(Armed { seq, rung });
+            }
+        }
+    }
+
+    /// A completed turn's answer is known.
+    pub(super) fn turn_answered(&mut self, id: AgentId, seq: u64, rung: Rung) {
+        let Some(agent) = self.agents.get(&id) else { return };
+        let Some(turn) = agent.last_turn.as_ref().filter(|t| t.seq == seq) else { return };
+        let hop = turn.hop;
+        let name = agent.answer.as_ref().and_then(|a| a.turn.clone());
+        if let Some(hop) = hop {
+            if let Some(h) = self.hops.get_mut(&hop) {
+                h.info.answered_by = name;
+            }
+            self.finish(hop, HopState::Answered, "answered", "its turn ended with an answer");
+        }
+        for route_id in self.routes_from(id) {
+            let Some(route) = self.routes.get_mut(&route_id) else { continue };
+            match route.trigger {
+                Trigger::OnIdle => {
+                    if route.armed.is_none() {
+                        route.armed = Some(Armed { seq, rung });
+                    }
+                }
+                Trigger::OnTurn => {
+                    if rung <= Rung::Osc || rung == Rung::Foreground {
+                        self.fire_answer(route_id, rung);
+                    }
+                }
+                Trigger::OnKeyword | Trigger::Always => {}
+            }
+        }
+    }
+
+    /// A turn ended without an answer: what it was to bring is stopped with the reason.
+    pub(super) fn turn_broken(&mut self, id: AgentId, seq: u64, code: &str, why: &str) {
+        let Some(agent) = self.agents.get(&id) else { return };
+        let Some(turn) = agent.last_turn.as_ref().filter(|t| t.seq == seq) else { return };
+        let (hop, chain, name) = (turn.hop, (turn.chain, turn.depth), turn.id.clone());
+        let agent_name = agent.name.clone();
+        if let Some(hop) = hop {
+            let state = if code == "interrupted" { HopState::Stopped } else { HopState::Failed };
+            self.finish(hop, state, code, &format!("{agent_name}: {why}"));
+        }
+        for route_id in self.routes_from(id) {
+            let Some(route) = self.routes.get_mut(&route_id) else { continue };
+            route.armed = None;
+            if route.state() != RouteState::Active
+                || !matches!(route.trigger, Trigger::OnIdle | Trigger::OnTurn)
+            {
+                continue;
+            }
+            let firing = Firing {
+                seq: Some(seq),
+                turn: name.clone(),
+                rung: Rung::Record,
+                answer: String::new(),
+                chain,
+            };
+            let hop = self.new_hop(route_id, &firing);
+            let state = if code == "interrupted" { HopState::Stopped } else { HopState::Failed };
+            self.finish(hop, state, code, &format!("{agent_name}: {why}"));
+        }
+    }
+
+    /// Fires with the source's last answer.
+    pub(super) fn fire_answer(&mut self, route_id: RouteId, rung: Rung) -> Option<HopId> {
+        let route = self.routes.get(&route_id)?;
+        let agent = self.agents.get(&route.source)?;
+        let answer = agent.answer.clone()?;
+        let chain = agent
+            .last_turn
+            .as_ref()
+            .filter(|t| t.seq == answer.seq)
+            .map(|t| (t.chain, t.depth))
+            .or(agent.chain);
+        let chain = match chain {
+            Some(c) => c,
+            None => (self.new_chain(), 0),
+        };
+        let firing =
+            Firing { seq: Some(answer.seq), turn: answer.turn, rung, answer: answer.text, chain };
+        self.fire(route_id, firing)
+    }
+
+    fn new_hop(&mut self, route_id: RouteId, firing: &Firing) -> HopId {
+        let now = self.now;
+        let id = HopId(self.next_hop);
+        self.next_hop += 1;
+        let mut info = HopInfo {
+            id,
+            route: Some(route_id),
+            chain: firing.chain.0,
+            depth: firing.chain.1,
+            rung: firing.rung,
+            answer: Some(firing.answer.clone()),
+            turn: firing.turn.clone(),
+            ..HopInfo::default()
+        };
+        info.times.fired = Some(now.wall);
+        let (mut target, mut paste, mut confirm) = (None, None, false);
+        if let Some(route) = self.routes.get(&route_id) {
+            target = Some(route.target);
+            paste = route.paste;
+            confirm = route.confirm;
+            info.how = format!("{}, {}", route.trigger.name(), route.transform.name());
+            if let Some(a) = self.agents.get(&route.source) {
+                info.source.clone_from(&a.name);
+            }
+            if let Some(a) = self.agents.get(&route.target) {
+                info.target.clone_from(&a.name);
+                info.project.clone_from(&a.project);
+            }
+        }
+        let hop = Hop {
+            info,
+            route: Some(route_id),
+            target,
+            seq: firing.seq,
+            paste,
+            confirm,
+            since: now.mono,
+            paused: false,
+            residue: None,
+            done: None,
+        };
+        self.hops.insert(id, hop);
+        id
+    }
+
+    /// A route fires: guards, transform, and on into the waiting place or the target's queue.
+    pub(super) fn fire(&mut self, route_id: RouteId, firing: Firing) -> Option<HopId> {
+        let now = self.now;
+        let route = self.routes.get(&route_id)?;
+        let always = route.trigger == Trigger::Always;
+        if always && let Some(hop) = self.append_batch(route_id, &firing) {
+            return Some(hop);
+        }
+        if self.routes.get(&route_id)?.stopped.is_some() {
+            // It said so when it was stopped; it fires again when it is resumed.
+            return None;
+        }
+        if !always {
+            self.replace_waiting(route_id);
+        }
+        let id = self.new_hop(route_id, &firing);
+        let route = self.routes.get_mut(&route_id)?;
+        route.enter(firing.chain.0);
+        if let Some(hop) = self.hops.get_mut(&id) {
+            hop.info.times.extracted = Some(now.wall);
+        }
+        if self.stopped_by_guard(route_id, id, &firing, always) {
+            return Some(id);
+        }
+        let route = self.routes.get_mut(&route_id)?;
+        let same_round = always && route.round_turn.is_some() && route.round_turn == firing.seq;
+        if !same_round {
+            route.round += 1;
+        }
+        route.round_turn = firing.seq;
+        let round = route.round;
+        if !always {
+            route.waiting = Some(id);
+        }
+        if let Some(chain) = self.chains.get_mut(&firing.chain.0) {
+            chain.used = now.mono;
+            chain.delivered.insert((route_id, text::content_hash(&firing.answer)));
+            if !same_round {
+                chain.hops += 1;
+            }
+        }
+        if let Some(hop) = self.hops.get_mut(&id) {
+            hop.info.round = round;
+        }
+        if !self.transform(route_id, id) {
+            return Some(id);
+        }
+        self.record(id, None);
+        if always {
+            self.enqueue(id);
+        } else {
+            self.release(route_id);
+        }
+        Some(id)
+    }
+
+    /// A newer answer takes the place of one that still waits at the route. The old one never went
+    /// out, so it counts neither as a round nor as a hop of its chain.
+    fn replace_waiting(&mut self, route_id: RouteId) {
+        let Some(route) = self.routes.get_mut(&route_id) else { return };
+        let Some(old) = route.waiting.take() else { return };
+        route.round = route.round.saturating_sub(1);
+        let chain = self.hops.get(&old).map(|h| h.info.chain);
+        if let Some(chain) = chain.and_then(|c| self.chains.get_mut(&c)) {
+            chain.hops = chain.hops.saturating_sub(1);
+        }
+        self.finish(old, HopState::Stopped, "replaced", "a newer answer took its place");
+    }
+
+    /// Guards, in the order in which a person would want to hear of them.
+    fn stopped_by_guard(
+        &mut self,
+        route_id: RouteId,
+        id: HopId,
+        firing: &Firing,
+        always: bool,
+    ) -> bool {
+        let Some(route) = self.routes.get(&route_id) else { return true };
+        let name = self.route_name(route);
+        let max = route.max_rounds;
+        let same_round = always && route.round_turn.is_some() && route.round_turn == firing.seq;
+        let resume = format!(":Mado resume {route_id}, or your next prompt at its source, goes on");
+        let chain = self.chains.get(&firing.chain.0);
+        let hops = chain.map_or(0, |c| c.hops);
+        let hash = text::content_hash(&firing.answer);
+        let repeated = !always && chain.is_some_and(|c| c.delivered.contains(&(route_id, hash)));
+        let stop = if let Some(word) =
+            route.stop_keyword.as_ref().filter(|w| firing.answer.contains(w.as_str()))
+        {
+            Some(("stop_keyword", format!("{name}: the answer holds {word:?}; {resume}")))
+        } else if !same_round && route.round >= max {
+            Some(("max_rounds", format!("{name}: {max} rounds are done; {resume}")))
+        } else if !same_round && hops >= self.timing.chain_limit {
+            let limit = self.timing.chain_limit;
+            Some(("chain_limit", format!("{name}: the chain has had {limit} hops; {resume}")))
+        } else if repeated {
+            Some((
+                "repeated",
+                format!("{name}: the same answer has gone this way before; {resume}"),
+            ))
+        } else {
+            None
+        };
+        let Some((code, text)) = stop else { return false };
+        let project = self.hops.get(&id).map(|h| h.info.project.clone()).unwrap_or_default();
+        if let Some(route) = self.routes.get_mut(&route_id) {
+            route.stopped = Some((code.to_owned(), text.clone()));
+            route.armed = None;
+        }
+        // The hop's own notice would say the same again: only the route speaks.
+        let now = self.now;
+        if let Some(hop) = self.hops.get_mut(&id) {
+            hop.enter(now, HopState::Stopped, code, text.clone());
+        }
+        self.record(id, None);
+        self.publish_hop(id);
+        self.notice(project, Level::Warn, code, &format!("route:{route_id}"), text);
+        true
+    }
+
+    /// Makes the prompt. A failure is the hop's.
+    fn transform(&mut self, route_id: RouteId, id: HopId) -> bool {
+        let now = self.now;
+        let Some(route) = self.routes.get(&route_id) else { return false };
+        let Some(hop) = self.hops.get(&id) else { return false };
+        let answer = hop.info.answer.clone().unwrap_or_default();
+        let made = match route.transform {
+            Transform::PromptWrap => {
+                let values = BTreeMap::from([
+                    ("output", answer),
+                    ("round", hop.info.round.to_string()),
+                    ("maxRounds", route.max_rounds.to_string()),
+                    ("source", hop.info.source.clone()),
+                ]);
+                let template = route.template.as_deref().unwrap_or(text::DEFAULT_TEMPLATE);
+                text::render(template, &values)
+            }
+            Transform::FullOutput => Ok(last_lines(&answer, 30)),
+            Transform::Raw => Ok(last_lines(&answer, 10)),
+        };
+        match made {
+            Ok(prompt) => {
+                let ok = self.set_prompt(id, &prompt);
+                if let Some(hop) = self.hops.get_mut(&id) {
+                    hop.info.times.transformed = Some(now.wall);
+                }
+                ok
+            }
+            Err(e) => {
+                self.finish(id, HopState::Failed, "template", &e);
+                false
+            }
+        }
+    }
+
+    /// Makes a text literal and defuses it for the hop's target. An empty one fails the hop.
+    pub(super) fn set_prompt(&mut self, id: HopId, prompt: &str) -> bool {
+        let Some(hop) = self.hops.get_mut(&id) else { return false };
+        let (literal, removed) = text::sanitise(prompt);
+        let trimmed = literal.trim_end_matches(['\n', ' ', '\t']).trim_start_matches('\n');
+        let rules = hop.target.and_then(|t| self.agents.get(&t)).map(|a| &a.profile.defuse);
+        let (out, defused) = match rules {
+            Some(rules) => text::defuse(trimmed, rules),
+            None => (trimmed.to_owned(), None),
+        };
+        for note in removed.note().into_iter().chain(defused) {
+            hop.note(note);
+        }
+        if out.trim().is_empty() {
+            self.finish(id, HopState::Failed, "empty", "there is no text to deliver");
+            return false;
+        }
+        hop.info.prompt = Some(out);
+        true
+    }
+
+    /// Lets the hop that waits at a route go to the target's queue when nothing holds it there.
+    pub(super) fn release(&mut self, route_id: RouteId) -> bool {
+        let now = self.now;
+        let Some(route) = self.routes.get(&route_id) else { return false };
+        let Some(id) = route.waiting else { return false };
+        let wait = match route.state() {
+            RouteState::Paused => {
+                Some(("paused", "its route is paused; :Mado resume goes on".to_owned()))
+            }
+            RouteState::Held => {
+                Some(("no_editor", "no editor is attached to this project".to_owned()))
+            }
+            RouteState::Active | RouteState::Stopped => route.cooled(now).map(|_| {
+                ("cooldown", format!("the route cools down for {} ms", route.cooldown_ms))
+            }),
+        };
+        if let Some((code, text)) = wait {
+            let Some(hop) = self.hops.get_mut(&id) else { return false };
+            if hop.reason(now, code, text) {
+                self.publish_hop(id);
+                return true;
+            }
+            return false;
+        }
+        if let Some(route) = self.routes.get_mut(&route_id) {
+            route.waiting = None;
+            route.fired = Some(now.mono);
+        }
+        self.enqueue(id);
+        true
+    }
+
+    /// Puts a hop at the end of its target's queue.
+    pub(super) fn enqueue(&mut self, id: HopId) {
+        let now = self.now;
+        let Some(hop) = self.hops.get_mut(&id) else { return };
+        let Some(target) = hop.target else { return };
+        let Some(agent) = self.agents.get_mut(&target).filter(|a| a.exit.is_none()) else {
+            let text = "its target has ended";
+            self.finish(id, HopState::Failed, "target_exited", text);
+            return;
+        };
+        hop.info.state = HopState::Queued;
+        hop.reason(now, "queued", "waits for its turn in the queue");
+        agent.queue.push_back(id);
+        self.record(id, None);
+        self.publish_hop(id);
+    }
+
+    /// Silence has passed, cooldowns are over.
+    pub(super) fn drive_routes(&mut self) -> bool {
+        let now = self.now.mono;
+        let mut changed = false;
+        let ids: Vec<RouteId> = self.routes.keys().copied().collect();
+        for id in ids {
+            let Some(route) = self.routes.get(&id) else { continue };
+            if let Some(armed) = route.armed.clone()
+                && let Some(agent) = self.agents.get(&route.source)
+            {
+                let idle = agent.verdict.phase == Phase::Idle && agent.turn.is_none();
+                let known = agent.answer.as_ref().is_some_and(|a| a.seq == armed.seq);
+                let due = now >= self.silent_at(route, agent);
+                if idle && known && due {
+                    if let Some(route) = self.routes.get_mut(&id) {
+                        route.armed = None;
+                    }
+                    self.fire_answer(id, armed.rung);
+                    changed = true;
+                }
+            }
+            changed |= self.release(id);
+        }
+        changed
+    }
+
+    /// When the silence of an armed route will have lasted long enough.
+    fn silent_at(&self, route: &Route, agent: &super::agent::Agent) -> u64 {
+        let ended = agent.last_turn.as_ref().and_then(|t| t.ended.as_ref()).map_or(0, |e| e.2);
+        agent.changed.max(ended) + route.idle_ms.unwrap_or(self.timing.idle_ms)
+    }
+
+    pub(super) fn route_deadline(&self, route: &Route) -> Option<u64> {
+        let mut at = Vec::new();
+        if route.armed.is_some()
+            && let Some(agent) = self.agents.get(&route.source)
+        {
+            at.push(self.silent_at(route, agent));
+        }
+        if route.waiting.is_some() {
+            at.extend(route.cooled(self.now));
+        }
+        if route.trigger == Trigger::Always
+            && let Some(agent) = self.agents.get(&route.source)
+            && agent.turn.is_some()
+        {
+            at.push(agent.changed + self.timing.batch_gap_ms);
+        }
+        at.into_iter().filter(|t| *t > self.now.mono).min()
+    }
+
+    /// The output of an agent's open turn has grown: keywords and streams.
+    pub(super) fn watch_output(&mut self, id: AgentId) {
+        self.watch(id, false);
+    }
+
+    /// The turn ends: what is left of its output goes on.
+    pub(super) fn watch_rest(&mut self, id: AgentId, outcome: &Outcome) {
+        if *outcome != Outcome::Superseded {
+            self.watch(id, true);
+        }
+    }
+
+    fn watch(&mut self, id: AgentId, rest: bool) {
+        for route_id in self.routes_from(id) {
+            let Some(route) = self.routes.get(&route_id) else { continue };
+            if route.state() == RouteState::Stopped {
+                continue;
+            }
+            match route.trigger {
+                Trigger::OnKeyword => self.watch_keyword(id, route_id),
+                Trigger::Always => self.watch_stream(id, route_id, rest),
+                Trigger::OnIdle | Trigger::OnTurn => {}
+            }
+        }
+    }
+
+    /// The turn's output so far: the record's texts where there is a record, else the screen's.
+    fn output_so_far(&self, id: AgentId) -> Option<(String, u64, Rung)> {
+        let agent = self.agents.get(&id)?;
+        let turn = agent.turn.as_ref()?;
+        if agent.has_record() {
+            let texts: Vec<&str> = turn.texts.iter().map(|(_, t)| t.as_str()).collect();
+            return Some((texts.join("\n\n"), turn.seq, Rung::Record));
+        }
+        Some((unwrap_lines(&agent.turn_output(), agent.cols()), turn.seq, Rung::Screen))
+    }
+
+    fn watch_keyword(&mut self, id: AgentId, route_id: RouteId) {
+        let Some((output, seq, rung)) = self.output_so_far(id) else { return };
+        let Some(pattern) = self.routes.get(&route_id).and_then(|r| r.pattern.clone()) else {
+            return;
+        };
+        let ends: Vec<usize> = pattern.find_iter(&output).map(|m| m.end()).collect();
+        let Some(turn) = self.agents.get_mut(&id).and_then(|a| a.turn.as_mut()) else { return };
+        let fired = turn.matches.entry(route_id).or_insert(0);
+        let new: Vec<usize> = ends.iter().skip(*fired).copied().collect();
+        *fired = (*fired).max(ends.len());
+        let (chain, name) = ((turn.chain, turn.depth), turn.id.clone());
+        for end in new {
+            let answer = output[..end].to_owned();
+            let firing = Firing { seq: Some(seq), turn: name.clone(), rung, answer, chain };
+            self.fire(route_id, firing);
+        }
+    }
+
+    fn watch_stream(&mut self, id: AgentId, route_id: RouteId, rest: bool) {
+        let Some(agent) = self.agents.get(&id) else { return };
+        let Some(turn) = agent.turn.as_ref() else { return };
+        let done = turn.streamed.get(&route_id).copied().unwrap_or(0);
+        let (pieces, rung): (Vec<String>, Rung) = if agent.has_record() {
+            (turn.texts.iter().map(|(_, t)| t.clone()).collect(), Rung::Record)
+        } else {
+            (agent.turn_output(), Rung::Screen)
+        };
+        let quiet = self.now.mono >= agent.changed + self.timing.batch_gap_ms;
+        // A line that is still being written is held back until another follows or the turn ends.
+        let ready = if rest || rung == Rung::Record {
+            pieces.len()
+        } else {
+            pieces.len().saturating_sub(1)
+        };
+        if ready <= done {
+            return;
+        }
+        let new = &pieces[done..ready];
+        let bytes: usize = new.iter().map(String::len).sum();
+        if !(rest || rung == Rung::Record || quiet || bytes >= self.timing.batch_bytes) {
+            return;
+        }
+        let firing = Firing {
+            seq: Some(turn.seq),
+            turn: turn.id.clone(),
+            rung,
+            answer: new.join("\n"),
+            chain: (turn.chain, turn.depth),
+        };
+        if let Some(turn) = self.agents.get_mut(&id).and_then(|a| a.turn.as_mut()) {
+            turn.streamed.insert(route_id, ready);
+        }
+        self.fire(route_id, firing);
+    }
+
+    /// A batch joins the batch of the same turn that still waits untyped.
+    fn append_batch(&mut self, route_id: RouteId, firing: &Firing) -> Option<HopId> {
+        let target = self.routes.get(&route_id)?.target;
+        let id = self.agents.get(&target)?.queue.iter().rev().copied().find(|h| {
+            self.hops.get(h).is_some_and(|h| {
+                h.route == Some(route_id)
+                    && h.seq == firing.seq
+                    && h.info.state == HopState::Queued
+                    && h.residue.is_none()
+            })
+        })?;
+        let hop = self.hops.get_mut(&id)?;
+        let joined = format!("{}\n{}", hop.info.answer.as_deref().unwrap_or(""), firing.answer);
+        if joined.len() > self.timing.batch_bytes {
+            return None;
+        }
+        hop.info.answer = Some(joined);
+        if self.transform(route_id, id) {
+            self.record(id, None);
+            self.publish_hop(id);
+        }
+        Some(id)
+    }
+
+    /// Stops every hop of a route that has not been typed.
+    pub(super) fn stop_hops_of(&mut self, route_id: RouteId, text: &str) {
+        let ids: Vec<HopId> = self
+            .hops
+            .values()
+            .filter(|h| {
+                h.route == Some(route_id)
+                    && !h.is_final()
+                    && matches!(h.info.state, HopState::Queued | HopState::Typing)
+            })
+            .map(Hop::id)
+            .collect();
+        for id in ids {
+            let target = self.hops.get(&id).and_then(|h| h.target);
+            if let Some(target) = target
+                && self
+                    .agents
+                    .get(&target)
+                    .and_then(|a| a.delivery.as_ref())
+                    .is_some_and(|d| d.hop == id && !d.entered())
+            {
+                self.put_back(target);
+                self.out.push(Effect::DropWrites { agent: target });
+            }
+            self.finish(id, HopState::Stopped, "stopped_by_route", text);
+        }
+    }
+}
+
+/// The last `n` lines, trailing blank ones dropped first.
+fn last_lines(text: &str, n: usize) -> String {
+    let lines: Vec<&str> = text.trim_end().lines().collect();
+    lines[lines.len().saturating_sub(n)..].join("\n")
+}

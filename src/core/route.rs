@@ -1,0 +1,287 @@
+//! Routes and chains: what fires, what guards it.
+
+use crate::core::io::Now;
+use crate::proto::{
+    AgentId, ChainId, Dispatch, ErrorInfo, HopId, RouteId, RouteInfo, RouteOptions, RouteState,
+    Rung, Transform, Trigger,
+};
+use regex::Regex;
+use std::collections::BTreeSet;
+
+/// Bounds of `max_rounds`.
+pub const MAX_ROUNDS: std::ops::RangeInclusive<u32> = 1..=20;
+/// Bounds of `cooldown_ms`.
+pub const COOLDOWN_MS: std::ops::RangeInclusive<u64> = 1_000..=30_000;
+/// Bounds of `idle_ms`. The lower one keeps a firing from racing the agent's own repaint.
+pub const IDLE_MS: std::ops::RangeInclusive<u64> = 100..=600_000;
+
+/// A firing that waits for its silence.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Armed {
+    /// The source's turn.
+    pub seq: u64,
+    /// The evidence of its end.
+    pub rung: Rung,
+}
+
+/// A route.
+#[derive(Debug, Clone)]
+pub struct Route {
+    /// Its id.
+    pub id: RouteId,
+    /// The source.
+    pub source: AgentId,
+    /// The target.
+    pub target: AgentId,
+    /// When it fires.
+    pub trigger: Trigger,
+    /// The compiled pattern of `on-keyword`.
+    pub pattern: Option<Regex>,
+    /// How the answer becomes a prompt.
+    pub transform: Transform,
+    /// The template of `prompt-wrap`, where it is not the default.
+    pub template: Option<String>,
+    /// Rounds within a chain.
+    pub max_rounds: u32,
+    /// Least time between firings.
+    pub cooldown_ms: u64,
+    /// Stops the route when the answer holds it.
+    pub stop_keyword: Option<String>,
+    /// Silence of `on-idle`; `None`: the host's default.
+    pub idle_ms: Option<u64>,
+    /// `Some(true)`: always one paste. `Some(false)`: always lines.
+    pub paste: Option<bool>,
+    /// Ask a person before each delivery.
+    pub confirm: bool,
+    /// Fires without an editor.
+    pub detached: bool,
+    /// Made by this client's kind of an editor.
+    pub from_editor: bool,
+    /// A person paused it.
+    pub paused: bool,
+    /// A guard stopped it: code and words.
+    pub stopped: Option<(String, String)>,
+    /// No editor is attached.
+    pub held: bool,
+    /// The chain that `round` counts in.
+    pub chain: Option<ChainId>,
+    /// Deliveries within it.
+    pub round: u32,
+    /// The turn of the source whose batches are this round (for `always`).
+    pub round_turn: Option<u64>,
+    /// When it last fired, monotonic milliseconds.
+    pub fired: Option<u64>,
+    /// A firing that waits for silence.
+    pub armed: Option<Armed>,
+    /// A hop that waits for the cooldown, a resume, or an editor.
+    pub waiting: Option<HopId>,
+    /// What was last published.
+    pub published: Option<RouteInfo>,
+}
+
+/// A chain: what follows from one human prompt.
+#[derive(Debug, Clone, Default)]
+pub struct Chain {
+    /// Hops so far, over the whole graph.
+    pub hops: u32,
+    /// Contents that routes have delivered in it.
+    pub delivered: BTreeSet<(RouteId, u64)>,
+    /// When it was last used, monotonic milliseconds.
+    pub used: u64,
+}
+
+impl Route {
+    /// A route with the defaults.
+    pub fn new(id: RouteId, source: AgentId, target: AgentId, cooldown_ms: u64) -> Route {
+        Route {
+            id,
+            source,
+            target,
+            trigger: Trigger::OnIdle,
+            pattern: None,
+            transform: Transform::PromptWrap,
+            template: None,
+            max_rounds: 5,
+            cooldown_ms,
+            stop_keyword: None,
+            idle_ms: None,
+            paste: None,
+            confirm: false,
+            detached: false,
+            from_editor: false,
+            paused: false,
+            stopped: None,
+            held: false,
+            chain: None,
+            round: 0,
+            round_turn: None,
+            fired: None,
+            armed: None,
+            waiting: None,
+            published: None,
+        }
+    }
+
+    /// Takes options; all are checked before any is taken. `name` is what messages call the route.
+    pub fn apply(&mut self, options: &RouteOptions, name: &str) -> Result<(), ErrorInfo> {
+        let bad = |message: String, remedy: &str| ErrorInfo::new("bad_value", message, remedy);
+        let mut new = self.clone();
+        if let Some(trigger) = options.trigger {
+            new.trigger = trigger;
+        }
+        if let Some(pattern) = &options.pattern {
+            new.pattern = Some(compile(pattern, name)?);
+        }
+        if new.trigger == Trigger::OnKeyword && new.pattern.is_none() {
+            return Err(bad(
+                format!("route {name}: on-keyword needs a pattern"),
+                "give pattern=REGEX",
+            ));
+        }
+        if let Some(transform) = options.transform {
+            new.transform = transform;
+        }
+        if let Some(template) = &options.template {
+            super::text::check_template(template)
+                .map_err(|e| bad(format!("route {name}: {e}"), "mend the template"))?;
+            new.template = Some(template.clone());
+        }
+        if let Some(n) = options.max_rounds {
+            if !MAX_ROUNDS.contains(&n) {
+                return Err(bad(
+                    format!("route {name}: max_rounds is {n}"),
+                    "give a number from 1 to 20",
+                ));
+            }
+            new.max_rounds = n;
+        }
+        if let Some(n) = options.cooldown_ms {
+            if !COOLDOWN_MS.contains(&n) {
+                return Err(bad(
+                    format!("route {name}: cooldown_ms is {n}"),
+                    "give milliseconds from 1000 to 30000",
+                ));
+            }
+            new.cooldown_ms = n;
+        }
+        if let Some(n) = options.idle_ms {
+            if !IDLE_MS.contains(&n) {
+                return Err(bad(
+                    format!("route {name}: idle_ms is {n}"),
+                    "give milliseconds from 100 to 600000",
+                ));
+            }
+            new.idle_ms = Some(n);
+        }
+        if let Some(word) = &options.stop_keyword {
+            new.stop_keyword = (!word.is_empty()).then(|| word.clone());
+        }
+        match options.deliver.as_deref() {
+            None => {}
+            Some("lines") => new.paste = Some(false),
+            Some("paste") => new.paste = Some(true),
+            Some(other) => {
+                return Err(bad(
+                    format!("route {name}: deliver is {other:?}"),
+                    "give lines or paste",
+                ));
+            }
+        }
+        if let Some(confirm) = options.confirm {
+            new.confirm = confirm;
+        }
+        if let Some(detached) = options.route_detached {
+            new.detached = detached;
+        }
+        *self = new;
+        Ok(())
+    }
+
+    /// Where it stands: a guard's stop is shown before a pause, a pause before a hold.
+    pub fn state(&self) -> RouteState {
+        if self.stopped.is_some() {
+            RouteState::Stopped
+        } else if self.paused {
+            RouteState::Paused
+        } else if self.held {
+            RouteState::Held
+        } else {
+            RouteState::Active
+        }
+    }
+
+    /// Begins a chain at this route: the round counter starts again.
+    pub fn enter(&mut self, chain: ChainId) {
+        if self.chain != Some(chain) {
+            self.chain = Some(chain);
+            self.round = 0;
+            self.round_turn = None;
+        }
+    }
+
+    /// When the cooldown lets it fire again.
+    pub fn cooled(&self, now: Now) -> Option<u64> {
+        self.fired.map(|f| f + self.cooldown_ms).filter(|t| *t > now.mono)
+    }
+
+    /// What listings show.
+    pub fn info(&self, source: &str, target: &str, project: &str) -> RouteInfo {
+        let (reason_code, reason_text) = match self.state() {
+            RouteState::Active => (String::new(), String::new()),
+            RouteState::Paused => ("paused".to_owned(), "paused; :Mado resume goes on".to_owned()),
+            RouteState::Held => (
+                "no_editor".to_owned(),
+                "held while no editor is attached; route_detached=true lets it run".to_owned(),
+            ),
+            RouteState::Stopped => self.stopped.clone().unwrap_or_default(),
+        };
+        RouteInfo {
+            id: self.id,
+            source: source.to_owned(),
+            target: target.to_owned(),
+            project: project.to_owned(),
+            trigger: self.trigger,
+            pattern: self.pattern.as_ref().map(|p| p.as_str().to_owned()),
+            transform: self.transform,
+            template: self.template.clone(),
+            dispatch: Dispatch::Madoagent,
+            state: self.state(),
+            round: self.round,
+            max_rounds: self.max_rounds,
+            cooldown_ms: self.cooldown_ms,
+            stop_keyword: self.stop_keyword.clone(),
+            reason_code,
+            reason_text,
+        }
+    }
+}
+
+/// Compiles a route's pattern; the error names the route and the position.
+fn compile(pattern: &str, name: &str) -> Result<Regex, ErrorInfo> {
+    let bad = |why: String| {
+        ErrorInfo::new(
+            "bad_pattern",
+            format!("route {name}: invalid pattern {pattern:?}: {why}"),
+            "mend the regular expression (Rust regex syntax)",
+        )
+    };
+    if pattern.is_empty() {
+        return Err(bad("it is empty and would match everywhere".to_owned()));
+    }
+    let regex = Regex::new(pattern).map_err(|e| {
+        // The regex crate points at the place with a caret under the expression.
+        let drawn = e.to_string();
+        let caret = drawn.lines().find(|l| l.trim_start().starts_with('^'));
+        let position = caret.and_then(|l| l.find('^')).map(|i| i.saturating_sub(4) + 1);
+        let why =
+            drawn.lines().last().unwrap_or("invalid").trim_start_matches("error: ").to_owned();
+        bad(match position {
+            Some(p) => format!("{why} at position {p}"),
+            None => why,
+        })
+    })?;
+    if regex.is_match("") {
+        return Err(bad("it matches the empty text and would match everywhere".to_owned()));
+    }
+    Ok(regex)
+}
