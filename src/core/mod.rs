@@ -6,6 +6,7 @@
 
 pub mod dialect;
 mod io;
+pub mod keys;
 pub mod profile;
 
 pub use io::{Effect, Evidence, Input, Now, RestoredHop, Spawn};
