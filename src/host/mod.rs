@@ -13,6 +13,8 @@ pub mod paths;
 pub mod peer;
 pub mod profiles;
 pub mod pty;
+pub mod reap;
+mod repaint;
 pub mod screen;
 pub mod server;
 pub mod shell;

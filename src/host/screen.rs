@@ -240,6 +240,8 @@ impl Screen {
                 self.stash();
                 self.advance(&bytes[before..end]);
                 self.recount();
+                // A title from before the reset must not come after it.
+                self.collect();
                 self.end_sync();
                 self.region = None;
                 self.modes.clear();
@@ -503,6 +505,7 @@ impl Screen {
             alt_screen: mode.contains(TermMode::ALT_SCREEN),
             scrolled: self.scrolled,
             scrolled_rows: Vec::new(),
+            bytes: 0,
             foreground: None,
         }
     }
