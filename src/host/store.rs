@@ -27,7 +27,7 @@ const MAX_LINE: u64 = 64 << 20;
 struct Line {
     /// When it was written, milliseconds since the epoch.
     at: u64,
-    /// As in [`crate::core::Effect::Record`]; a carried line says `true` if any line before did.
+    /// As in [`crate::core::Effect::Record`]; the last line that says something counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     enter: Option<bool>,
     hop: HopInfo,
@@ -119,8 +119,8 @@ impl Store {
         if hop.state.is_final() {
             self.open.remove(&hop.id);
         } else {
-            let entered = self.open.get(&hop.id).is_some_and(|h| h.enter);
-            let enter = entered || enter == Some(true);
+            let before = self.open.get(&hop.id).is_some_and(|h| h.enter);
+            let enter = enter.unwrap_or(before);
             self.open.insert(hop.id, StoredHop { hop: hop.clone(), enter });
         }
         Ok(())
@@ -149,7 +149,7 @@ impl Store {
         let mut file = private_file(&mut options, &new)?;
         let mut size = 0;
         for stored in self.open.values() {
-            let enter = stored.enter.then_some(true);
+            let enter = Some(stored.enter);
             let bytes = encode(&Line { at: wall, enter, hop: stored.hop.clone() })?;
             file.write_all(&bytes)?;
             size += bytes.len() as u64;
@@ -210,8 +210,8 @@ fn load(
         }
         match serde_json::from_slice::<Line>(&line) {
             Ok(Line { hop, enter, .. }) => {
-                let entered = all.get(&hop.id).is_some_and(|h| h.enter);
-                let enter = entered || enter == Some(true);
+                let before = all.get(&hop.id).is_some_and(|h| h.enter);
+                let enter = enter.unwrap_or(before);
                 all.insert(hop.id, StoredHop { hop, enter });
             }
             Err(e) => warnings.push(format!("{}:{number}: skipped: {e}", path.display())),
@@ -253,7 +253,8 @@ pub struct AgentRecord {
     /// Process id of the PTY child.
     pub pid: u32,
     /// Its start time as the system counts it: with the pid it names one process for good.
-    pub start: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub start: Option<u64>,
     /// The value of `MADO_AGENT_ID` in its environment.
     pub mark: String,
     /// What is needed to find its records again: profile name, directory, session.
@@ -378,7 +379,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let paths = paths(dir.path());
         assert_eq!(load_agents(&paths), (Vec::new(), None));
-        let agents = vec![AgentRecord { id: 3, pid: 9, start: 7, ..AgentRecord::default() }];
+        let agents = vec![AgentRecord { id: 3, pid: 9, start: Some(7), ..AgentRecord::default() }];
         save_agents(&paths, &agents).unwrap();
         assert_eq!(load_agents(&paths).0, agents);
     }

@@ -6,6 +6,7 @@ use crate::core::profile::Profile;
 use crate::core::{Input, Spawn};
 use crate::host::hook::HookMessage;
 use crate::host::launch::{self, Launch, LaunchSite};
+use crate::host::reap::Leader;
 use crate::host::store::{AgentRecord, save_agents};
 use crate::host::terminal::{self, Command, Event as Said, TerminalHandle, TerminalSpec};
 use crate::proto::screen::ScreenView;
@@ -68,7 +69,12 @@ impl Server {
         let agent = spawn.agent;
         match self.start(&spawn).await {
             Ok(pid) => self.next.push_back(Next::Input(Input::Spawned { agent, pid })),
-            Err(error) => self.next.push_back(Next::Input(Input::SpawnFailed { agent, error })),
+            Err(error) => {
+                if !self.agents.contains_key(&agent) {
+                    self.remove(agent);
+                }
+                self.next.push_back(Next::Input(Input::SpawnFailed { agent, error }));
+            }
         }
     }
 
@@ -101,7 +107,7 @@ impl Server {
             name: spawn.name.clone(),
             project: spawn.project.clone(),
             pid,
-            start: start_time(pid),
+            start: Leader::of(pid).started,
             mark,
             profile: spawn.profile.name.clone(),
             cwd: spawn.cwd.clone(),
@@ -143,7 +149,7 @@ impl Server {
 
     /// Writes down which processes are this host's. A host that dies must be cleaned up after,
     /// but one that cannot write still serves.
-    fn save(&self) {
+    pub(super) fn save(&self) {
         let records: Vec<AgentRecord> =
             self.agents.values().filter(|a| a.runs()).map(|a| a.record.clone()).collect();
         if let Err(e) = save_agents(&self.options.paths, &records) {
@@ -351,10 +357,6 @@ fn osc_state(payload: &str) -> Option<OscState> {
 
 fn parse_hook(message: &HookMessage) -> Option<HookEvent> {
     Some(HookEvent::Other { name: message.event.clone() })
-}
-
-fn start_time(_pid: u32) -> u64 {
-    0
 }
 
 fn start_terminal(
