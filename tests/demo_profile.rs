@@ -74,16 +74,8 @@ fn every_state_is_read_as_what_it_is() {
 fn what_the_profile_defuses_arrives_as_text() {
     let profile = profile();
     let demo = Demo::start(&["--think", "0"]);
-    let defuse = &profile.defuse;
-    let (first, last) = (defuse.first.as_ref().expect("it"), defuse.last.as_ref().expect("it"));
     for text in ["/exit", "!rm -rf x", "see @file", "#note", "plain"] {
-        let mut cured = text.to_owned();
-        if first.is_match(text) {
-            cured.insert_str(0, &defuse.prefix);
-        }
-        if last.is_match(text) {
-            cured.push_str(&defuse.suffix);
-        }
+        let (cured, _) = mado::core::text::defuse(text, &profile.defuse);
         demo.submit(&cured);
         assert_eq!(demo.submits().last(), Some(&cured));
     }

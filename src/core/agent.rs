@@ -139,6 +139,8 @@ pub struct Agent {
     pub facts: Facts,
     /// A shell's prompt.
     pub line_base: Option<LineBase>,
+    /// Where the next turn's output begins: the composer's place when the agent was last idle.
+    pub idle_mark: u64,
     /// What left the screen.
     pub log: OutputLog,
     /// When the rows outside composer and footer last changed.
@@ -231,6 +233,7 @@ impl Agent {
             view: None,
             facts: Facts::default(),
             line_base: None,
+            idle_mark: 0,
             log: OutputLog::default(),
             changed: now,
             rows: Vec::new(),
@@ -490,16 +493,27 @@ impl Agent {
             && self.turn_rows().iter().any(|l| patterns.iter().any(|p| p.is_match(l)))
     }
 
-    /// The rows of the open (or last) turn.
-    fn turn_rows(&self) -> Vec<String> {
-        let (Some(view), Some(turn)) =
-            (self.view.as_ref(), self.turn.as_ref().or(self.last_turn.as_ref()))
-        else {
+    /// The open turn, else the last one.
+    pub fn current_turn(&self) -> Option<&Turn> {
+        self.turn.as_ref().or(self.last_turn.as_ref())
+    }
+
+    /// The same, to change it.
+    pub fn current_turn_mut(&mut self) -> Option<&mut Turn> {
+        self.turn.as_mut().or(self.last_turn.as_mut())
+    }
+
+    fn turn_lines(&self) -> Vec<screen::Line> {
+        let (Some(view), Some(turn)) = (self.view.as_ref(), self.current_turn()) else {
             return Vec::new();
         };
         let until = self.facts.composer.as_ref().map_or(view.rows.len(), |c| c.top);
-        let from = self.turn_from(view, turn, until);
-        self.log.lines(view, from, until).into_iter().map(|l| l.text).collect()
+        self.log.lines(view, self.turn_from(view, turn, until), until)
+    }
+
+    /// The rows of the open (or last) turn.
+    fn turn_rows(&self) -> Vec<String> {
+        self.turn_lines().into_iter().map(|l| l.text).collect()
     }
 
     /// The absolute row at which a turn's output begins. On the alternate screen rows have no
@@ -526,14 +540,7 @@ impl Agent {
 
     /// The output of the open (or last) turn as the screen shows it.
     pub fn turn_output(&self) -> Vec<String> {
-        let (Some(view), Some(turn)) =
-            (self.view.as_ref(), self.turn.as_ref().or(self.last_turn.as_ref()))
-        else {
-            return Vec::new();
-        };
-        let until = self.facts.composer.as_ref().map_or(view.rows.len(), |c| c.top);
-        let from = self.turn_from(view, turn, until);
-        screen::output_lines(&self.log.lines(view, from, until), &self.profile)
+        screen::output_lines(&self.turn_lines(), &self.profile)
     }
 
     /// Width of its terminal in cells.
@@ -541,7 +548,7 @@ impl Agent {
         self.view.as_ref().map_or(80, |v| v.cols)
     }
 
-    /// Where the next turn's output begins: the composer's place now.
+    /// The composer's place now, as an absolute row.
     pub fn mark(&self) -> u64 {
         match (&self.view, &self.facts.composer, &self.line_base) {
             (Some(_), _, Some(base)) if self.is_line() => base.row,

@@ -605,10 +605,13 @@ impl Hub {
 
     /// Whether a prompt that began a turn is the text of the agent's delivery.
     pub(super) fn is_ours(&self, id: AgentId, prompt: &str) -> bool {
-        let Some(delivery) = self.agents.get(&id).and_then(|a| a.delivery.as_ref()) else {
-            return false;
-        };
-        delivery.entered() && text::fold(prompt) == text::fold(&delivery.text)
+        let Some(agent) = self.agents.get(&id) else { return false };
+        let Some(delivery) = agent.delivery.as_ref() else { return false };
+        let mut prompt = std::borrow::Cow::from(prompt);
+        for mark in &agent.profile.records.prompt_marks {
+            prompt = mark.0.replace_all(&prompt, "").into_owned().into();
+        }
+        delivery.entered() && text::fold(&prompt) == text::fold(&delivery.text)
     }
 
     /// For agents whose records do not name prompts: the composer is empty again and the text

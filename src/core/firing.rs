@@ -382,10 +382,7 @@ impl Hub {
         let (literal, removed) = text::sanitise(prompt);
         let trimmed = literal.trim_end_matches(['\n', ' ', '\t']).trim_start_matches('\n');
         let rules = hop.target.and_then(|t| self.agents.get(&t)).map(|a| &a.profile.defuse);
-        let (out, defused) = match rules {
-            Some(rules) => text::defuse(trimmed, rules),
-            None => (trimmed.to_owned(), None),
-        };
+        let (out, defused) = text::defuse(trimmed, rules.map_or(&[], Vec::as_slice));
         for note in removed.note().into_iter().chain(defused) {
             hop.note(note);
         }
@@ -497,8 +494,15 @@ impl Hub {
         at.into_iter().filter(|t| *t > self.now.mono).min()
     }
 
-    /// The output of an agent's open turn has grown: keywords and streams.
+    /// The screen of an agent's open turn has changed: keywords and streams.
     pub(super) fn watch_output(&mut self, id: AgentId) {
+        if self.agents.get(&id).is_some_and(|a| a.turn.is_some() && !a.has_record()) {
+            self.watch(id, false);
+        }
+    }
+
+    /// The record of an agent's open or last turn has grown.
+    pub(super) fn watch_record(&mut self, id: AgentId) {
         self.watch(id, false);
     }
 
@@ -526,7 +530,7 @@ impl Hub {
     /// The turn's output so far: the record's texts where there is a record, else the screen's.
     fn output_so_far(&self, id: AgentId) -> Option<(String, u64, Rung)> {
         let agent = self.agents.get(&id)?;
-        let turn = agent.turn.as_ref()?;
+        let turn = agent.current_turn()?;
         if agent.has_record() {
             let texts: Vec<&str> = turn.texts.iter().map(|(_, t)| t.as_str()).collect();
             return Some((texts.join("\n\n"), turn.seq, Rung::Record));
@@ -540,7 +544,10 @@ impl Hub {
             return;
         };
         let ends: Vec<usize> = pattern.find_iter(&output).map(|m| m.end()).collect();
-        let Some(turn) = self.agents.get_mut(&id).and_then(|a| a.turn.as_mut()) else { return };
+        let Some(turn) = self.agents.get_mut(&id).and_then(super::agent::Agent::current_turn_mut)
+        else {
+            return;
+        };
         let fired = turn.matches.entry(route_id).or_insert(0);
         let new: Vec<usize> = ends.iter().skip(*fired).copied().collect();
         *fired = (*fired).max(ends.len());
@@ -554,7 +561,7 @@ impl Hub {
 
     fn watch_stream(&mut self, id: AgentId, route_id: RouteId, rest: bool) {
         let Some(agent) = self.agents.get(&id) else { return };
-        let Some(turn) = agent.turn.as_ref() else { return };
+        let Some(turn) = agent.current_turn() else { return };
         let done = turn.streamed.get(&route_id).copied().unwrap_or(0);
         let (pieces, rung): (Vec<String>, Rung) = if agent.has_record() {
             (turn.texts.iter().map(|(_, t)| t.clone()).collect(), Rung::Record)
@@ -583,7 +590,8 @@ impl Hub {
             answer: new.join("\n"),
             chain: (turn.chain, turn.depth),
         };
-        if let Some(turn) = self.agents.get_mut(&id).and_then(|a| a.turn.as_mut()) {
+        if let Some(turn) = self.agents.get_mut(&id).and_then(super::agent::Agent::current_turn_mut)
+        {
             turn.streamed.insert(route_id, ready);
         }
         self.fire(route_id, firing);

@@ -237,6 +237,9 @@ impl Hub {
         if matches!(phase, Phase::Busy | Phase::Asking) {
             agent.human_submit = None;
         }
+        if phase == Phase::Idle {
+            agent.idle_mark = agent.mark();
+        }
         let line = agent.profile.composer.kind == super::profile::ComposerKind::Line;
         let began = agent.delivery.as_ref().is_some_and(super::delivery::Delivery::entered)
             || agent.human_prompted;
@@ -359,12 +362,14 @@ impl Hub {
                 }
             }
             RecordEvent::Answer { turn, message, text } => {
-                if let Some(t) = agent.turn.as_mut()
+                // The line may come after the signals of the turn's end.
+                if let Some(t) = agent.current_turn_mut()
                     && (turn.is_none() || t.id.is_none() || t.id == turn)
+                    && !t.texts.iter().any(|(m, x)| *m == message && *x == text)
                 {
                     t.texts.push((message, text));
+                    self.watch_record(id);
                 }
-                self.watch_output(id);
             }
             RecordEvent::TurnEnd { turn } => {
                 if !late(&turn, agent) {

@@ -79,9 +79,9 @@ pub struct Profile {
     /// How to type and submit.
     #[serde(default)]
     pub submit: SubmitRules,
-    /// First and last tokens that it would take as a command.
+    /// Texts that it would take as a command.
     #[serde(default)]
-    pub defuse: DefuseRules,
+    pub defuse: Vec<DefuseRule>,
 }
 
 /// How to start the program.
@@ -124,6 +124,10 @@ pub struct Records {
     /// For `demo`: the transcript's path, with placeholders.
     #[serde(default)]
     pub path: String,
+    /// What the program itself puts around parts of a prompt; removed before a prompt that its
+    /// records name is compared with what was typed.
+    #[serde(default)]
+    pub prompt_marks: Vec<Pattern>,
 }
 
 /// A known form of records.
@@ -286,18 +290,18 @@ impl Default for SubmitRules {
     }
 }
 
-/// Tokens that the program would take as a command, and what cures them.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct DefuseRules {
-    /// A text that begins like this gets `prefix` before it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub first: Option<Pattern>,
-    /// What goes before.
+/// A text that the program would take as a command, and what cures it. All rules whose pattern
+/// matches the text apply, in order.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DefuseRule {
+    /// What the whole text must match.
+    #[serde(rename = "match")]
+    pub pattern: Pattern,
+    /// Put before it.
+    #[serde(default)]
     pub prefix: String,
-    /// A text that ends like this gets `suffix` after it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub last: Option<Pattern>,
-    /// What goes after.
+    /// Put after it.
+    #[serde(default)]
     pub suffix: String,
 }

@@ -60,8 +60,9 @@ fn tail(rows: &[Row], n: usize) -> Vec<&str> {
     rows.iter().rev().map(|r| r.text.as_str()).filter(|t| !t.trim().is_empty()).take(n).collect()
 }
 
+/// The row that the first matching pattern matches: a profile names the most telling ones first.
 fn first_match(patterns: &[Pattern], rows: &[&str]) -> Option<String> {
-    rows.iter().find(|r| patterns.iter().any(|p| p.is_match(r))).map(|r| r.trim().to_owned())
+    patterns.iter().find_map(|p| rows.iter().find(|r| p.is_match(r))).map(|r| r.trim().to_owned())
 }
 
 /// The lowest place that has all the marks of a composer. A fake one inside a dialog's preview has

@@ -1,6 +1,6 @@
 //! Text on its way from an answer to a composer: made literal, defused, compared.
 
-use super::profile::{DefuseRules, Pattern};
+use super::profile::{DefuseRule, Pattern};
 use std::collections::BTreeMap;
 use unicode_width::UnicodeWidthChar;
 
@@ -134,23 +134,23 @@ fn skip_string(chars: &mut Chars) {
     }
 }
 
-/// Applies the profile's rule for tokens that the program would take as a command. Says what it
+/// Applies the profile's rules for texts that the program would take as a command. Says what it
 /// did, for the hop.
 #[must_use]
-pub fn defuse(text: &str, rules: &DefuseRules) -> (String, Option<String>) {
-    let mut out = text.to_owned();
-    let mut did = Vec::new();
-    if rules.first.as_ref().is_some_and(|p| p.is_match(text)) {
-        out.insert_str(0, &rules.prefix);
-        did.push("its first token");
+pub fn defuse(text: &str, rules: &[DefuseRule]) -> (String, Option<String>) {
+    let (mut prefix, mut suffix) = (String::new(), String::new());
+    for rule in rules.iter().filter(|r| r.pattern.is_match(text)) {
+        prefix.push_str(&rule.prefix);
+        suffix.push_str(&rule.suffix);
     }
-    if rules.last.as_ref().is_some_and(|p| p.is_match(text)) {
-        out.push_str(&rules.suffix);
-        did.push("its last token");
-    }
-    let note = (!did.is_empty())
-        .then(|| format!("{} would be taken as a command; defused", did.join(" and ")));
-    (out, note)
+    let note = match (prefix.is_empty(), suffix.is_empty()) {
+        (true, true) => None,
+        (false, true) => Some("its beginning"),
+        (true, false) => Some("its end"),
+        (false, false) => Some("its beginning and its end"),
+    };
+    let note = note.map(|what| format!("{what} would be taken as a command; defused"));
+    (format!("{prefix}{text}{suffix}"), note)
 }
 
 /// Folds text to what survives rendering: programs wrap, indent, expand tabs and use no-break

@@ -131,7 +131,7 @@ impl Hub {
             depth,
             hop: None,
             started: now,
-            mark: agent.mark(),
+            mark: agent.idle_mark,
             stopped: false,
             stop: None,
             record_end: false,

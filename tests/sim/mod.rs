@@ -1,0 +1,606 @@
+//! A simulated world around the core: fake agents that render, take keys and keep records, and a
+//! clock that jumps from deadline to deadline. No real time passes.
+#![allow(dead_code, missing_docs, clippy::unwrap_used, clippy::expect_used)]
+
+use mado::core::dialect::{Answer, HookEvent, NoAnswer, RecordEvent, StatusState};
+use mado::core::profile::Profile;
+use mado::core::{Effect, Hub, Input, Now, Timing};
+use mado::proto::screen::{Row, ScreenView};
+use mado::proto::*;
+use std::collections::BTreeMap;
+
+pub const PROJECT: &str = "/p";
+const WALL: u64 = 1_800_000_000_000;
+
+/// A profile in Claude's manner; `rungs` as the test needs.
+pub fn profile(name: &str, rungs: &str) -> Profile {
+    let text = format!(
+        r#"
+name = "{name}"
+[program]
+command = "x"
+[records]
+dialect = "claude"
+[evidence]
+rungs = [{rungs}]
+title_busy = '^⠂'
+[screen]
+busy_above = ['^✶ ']
+busy_footer = ['esc to interrupt']
+dialog = ['Do you want to', 'Esc to cancel']
+done = ['^✻ \S+ for \d+s']
+interrupted = ['⎿ +Interrupted']
+error = ['^● API Error']
+echo = '^❯ '
+output = '^● '
+chrome = ['^✶ ', '^✻ ']
+[composer]
+kind = "box"
+top = '^──'
+first = '^❯[ \u00a0]?'
+rest = '^(  |$)'
+bottom = '^──'
+cursor_inside = true
+hidden = '↑ (\d+) more'
+placeholder = '\[Pasted text #\d+(?: \+(\d+) lines)?\]'
+clear = "\u0015"
+clear_max = 50
+[[defuse]]
+match = '^[!/#]'
+prefix = " "
+[[defuse]]
+match = '(^|\s)@\S+$'
+suffix = " "
+"#
+    );
+    toml::from_str(&text).unwrap()
+}
+
+pub const ALL: &str = r#""hook", "record", "status", "screen""#;
+
+/// A fake agent.
+#[derive(Debug, Default)]
+pub struct Fake {
+    pub composer: String,
+    pub dialog: bool,
+    pub busy: bool,
+    pub title: String,
+    pub rows: Vec<String>,
+    pub cols: usize,
+    pub bytes: u64,
+    pub frozen: bool,
+    /// Text is taken but never rendered.
+    pub blind: bool,
+    /// A long paste is shown as this.
+    pub stand_in: Option<String>,
+    /// Enter is ignored this many times (a completion menu eats it).
+    pub eats_enter: u32,
+    pub hooks: bool,
+    pub status: bool,
+    pub records: bool,
+    /// Everything that was written to it, with times.
+    pub writes: Vec<(u64, String)>,
+    pub submits: Vec<String>,
+    pub approvals: u32,
+    pub record: Vec<(String, String, Option<String>)>,
+    pub turn: u64,
+    /// The answer given to each prompt; `None`: echoes.
+    pub answer: Option<String>,
+    pub unread: String,
+}
+
+impl Fake {
+    pub fn view(&self) -> ScreenView {
+        let mut rows: Vec<Row> =
+            self.rows.iter().map(|r| Row { text: r.clone(), ..Row::default() }).collect();
+        let cursor;
+        if self.busy {
+            rows.push(Row { text: "✶ Working… (1s)".into(), ..Row::default() });
+        }
+        if self.dialog {
+            for text in [
+                "──────",
+                " Bash command",
+                " Do you want to proceed?",
+                " ❯ 1. Yes",
+                "   2. No",
+                "",
+                " Esc to cancel",
+            ] {
+                rows.push(Row { text: text.into(), ..Row::default() });
+            }
+            cursor = (rows.len() - 4, 1);
+        } else {
+            rows.push(Row { text: "──────────".into(), ..Row::default() });
+            let shown = match &self.stand_in {
+                Some(s) if !self.composer.is_empty() => s.clone(),
+                _ if self.blind => String::new(),
+                _ => self.composer.clone(),
+            };
+            for (i, line) in shown.split('\n').enumerate() {
+                let text = if i == 0 { format!("❯\u{a0}{line}") } else { format!("  {line}") };
+                rows.push(Row { text: text.trim_end().to_owned(), ..Row::default() });
+            }
+            cursor = (rows.len() - 1, 2);
+            rows.push(Row { text: "──────────".into(), ..Row::default() });
+            rows.push(Row { text: "  ? for shortcuts".into(), ..Row::default() });
+        }
+        ScreenView {
+            rows,
+            cols: if self.cols == 0 { 80 } else { self.cols },
+            cursor,
+            title: self.title.clone(),
+            bracketed_paste: true,
+            bytes: self.bytes,
+            ..ScreenView::default()
+        }
+    }
+
+    /// Takes bytes as the real programs do: pastes are text, in a dialog they are ignored; Enter
+    /// submits, or approves.
+    fn read(&mut self, text: &str) -> Option<String> {
+        if self.frozen {
+            self.unread.push_str(text);
+            return None;
+        }
+        self.bytes += 1;
+        let mut submitted = None;
+        let mut rest = text;
+        while !rest.is_empty() {
+            if let Some(r) = rest.strip_prefix("\u{1b}[200~") {
+                let end = r.find("\u{1b}[201~").expect("a paste has an end");
+                if !self.dialog {
+                    self.composer.push_str(&r[..end]);
+                }
+                rest = &r[end + 6..];
+                continue;
+            }
+            let c = rest.chars().next().unwrap();
+            rest = &rest[c.len_utf8()..];
+            match c {
+                '\r' if self.dialog => {
+                    self.approvals += 1;
+                    self.dialog = false;
+                }
+                '\r' if self.eats_enter > 0 => self.eats_enter -= 1,
+                '\r' if !self.composer.is_empty() => {
+                    submitted = Some(std::mem::take(&mut self.composer));
+                }
+                '\u{15}' => {
+                    let cut = self.composer.rfind('\n').unwrap_or(0);
+                    self.composer.truncate(cut);
+                }
+                '\r' => {}
+                c if self.dialog && matches!(c, 'y' | 'p' | '1') => self.approvals += 1,
+                c => self.composer.push(c),
+            }
+        }
+        submitted
+    }
+}
+
+/// The world.
+pub struct Sim {
+    pub hub: Hub,
+    pub now: u64,
+    pub agents: BTreeMap<AgentId, Fake>,
+    pub names: BTreeMap<String, AgentId>,
+    pub replies: Vec<(u64, RequestResult)>,
+    pub events: Vec<Event>,
+    pub records: Vec<(HopInfo, Option<bool>)>,
+    pub trace: Vec<(Now, Input, Vec<Effect>)>,
+    /// Times at which agents' evidence or keys happen by themselves.
+    later: Vec<(u64, Later)>,
+    seq: u64,
+    pub store_fails: bool,
+}
+
+pub enum Later {
+    Finish(AgentId),
+    Do(Box<dyn FnOnce(&mut Sim)>),
+}
+
+pub const EDITOR: ClientId = ClientId(1);
+pub const SHELL: ClientId = ClientId(2);
+
+impl Sim {
+    pub fn new() -> Sim {
+        Sim::with(Timing::default())
+    }
+
+    pub fn with(timing: Timing) -> Sim {
+        let mut sim = Sim {
+            hub: Hub::new(timing),
+            now: 1_000,
+            agents: BTreeMap::new(),
+            names: BTreeMap::new(),
+            replies: Vec::new(),
+            events: Vec::new(),
+            records: Vec::new(),
+            trace: Vec::new(),
+            later: Vec::new(),
+            seq: 0,
+            store_fails: false,
+        };
+        sim.feed(Input::ClientHere {
+            client: EDITOR,
+            kind: ClientKind::Editor,
+            project: PROJECT.into(),
+        });
+        sim.feed(Input::ClientHere {
+            client: SHELL,
+            kind: ClientKind::Shell,
+            project: PROJECT.into(),
+        });
+        sim
+    }
+
+    pub fn clock(&self) -> Now {
+        Now { mono: self.now, wall: WALL + self.now }
+    }
+
+    pub fn feed(&mut self, input: Input) {
+        let now = self.clock();
+        let effects = self.hub.step(now, input.clone());
+        self.trace.push((now, input, effects.clone()));
+        let mut skip_writes = false;
+        for effect in effects {
+            match effect {
+                Effect::Write { agent, token, .. } if skip_writes => {
+                    self.feed(Input::WriteDropped { agent, token, written: 0 });
+                }
+                Effect::Record { hop, enter } => {
+                    if self.store_fails {
+                        skip_writes = true;
+                        self.feed(Input::StoreFailed { error: "No space left on device".into() });
+                    } else {
+                        self.records.push((*hop, enter));
+                    }
+                }
+                other => self.perform(other),
+            }
+        }
+    }
+
+    fn perform(&mut self, effect: Effect) {
+        match effect {
+            Effect::Reply { seq, result, .. } => self.replies.push((seq, result)),
+            Effect::Publish(event) => self.events.push(event),
+            Effect::Spawn(spawn) => {
+                self.names.insert(spawn.name.clone(), spawn.agent);
+                self.agents.entry(spawn.agent).or_insert(Fake {
+                    hooks: true,
+                    status: true,
+                    records: true,
+                    ..Fake::default()
+                });
+                self.feed(Input::Spawned { agent: spawn.agent, pid: 1_000 + spawn.agent.0 as u32 });
+            }
+            Effect::Write { agent, token, text } => {
+                let now = self.now;
+                let Some(fake) = self.agents.get_mut(&agent) else { return };
+                fake.writes.push((now, text.clone()));
+                let submitted = fake.read(&text);
+                self.feed(Input::Written { agent, token });
+                self.show(agent);
+                if let Some(prompt) = submitted {
+                    self.begin(agent, &prompt);
+                }
+            }
+            Effect::Check { agent, token } => {
+                let Some(fake) = self.agents.get(&agent) else { return };
+                let view = Box::new(fake.view());
+                self.feed(Input::Checked { agent, token, view });
+            }
+            Effect::Extract { agent, token } => {
+                let fake = &self.agents[&agent];
+                let result = match fake.record.last() {
+                    Some((turn, prompt, Some(text))) => Ok(Answer {
+                        text: text.clone(),
+                        turn: Some(turn.clone()),
+                        prompt: Some(prompt.clone()),
+                        message: format!("m-{turn}"),
+                        ended: true,
+                    }),
+                    _ => Err(NoAnswer::NotYet),
+                };
+                self.feed(Input::Extracted { agent, token, result });
+            }
+            Effect::Kill { agent } => {
+                self.feed(Input::Exited { agent, code: None, signal: Some(15) });
+            }
+            _ => {}
+        }
+    }
+
+    /// The agent renders.
+    pub fn show(&mut self, agent: AgentId) {
+        let Some(fake) = self.agents.get_mut(&agent) else { return };
+        if fake.frozen {
+            return;
+        }
+        fake.bytes += 1;
+        let view = Box::new(fake.view());
+        self.feed(Input::Screen { agent, view });
+    }
+
+    /// A prompt was submitted: hook after 20 ms, busy after 80, as seen on the real program.
+    pub fn begin(&mut self, agent: AgentId, prompt: &str) {
+        let fake = self.agents.get_mut(&agent).unwrap();
+        fake.submits.push(prompt.to_owned());
+        fake.turn += 1;
+        let turn = format!("t{}", fake.turn);
+        let prompt = prompt.trim().to_owned();
+        for (i, line) in prompt.split('\n').enumerate() {
+            fake.rows.push(if i == 0 { format!("❯ {line}") } else { format!("  {line}") });
+        }
+        let (hooks, status) = (fake.hooks, fake.status);
+        let p = prompt.clone();
+        let t = turn.clone();
+        self.after(20, move |s| {
+            if hooks {
+                s.hook(agent, HookEvent::Prompt { session: "s".into(), turn: Some(t), text: p });
+            }
+        });
+        self.after(80, move |s| {
+            if let Some(f) = s.agents.get_mut(&agent) {
+                f.busy = true;
+                f.title = "⠂ x".into();
+            }
+            s.show(agent);
+            if status {
+                s.feed(Input::Status { agent, state: StatusState::Busy });
+            }
+        });
+        let p = prompt.clone();
+        self.after(110, move |s| {
+            let fake = s.agents.get_mut(&agent).unwrap();
+            if fake.records {
+                fake.record.push((turn.clone(), p.clone(), None));
+                s.feed(Input::Record {
+                    agent,
+                    event: RecordEvent::Prompt { turn, text: p, human: true },
+                });
+            }
+        });
+        self.later.push((self.now + 1_000, Later::Finish(agent)));
+    }
+
+    /// The turn ends: Stop, then idle, then the record, in the order of the real program.
+    pub fn finish(&mut self, agent: AgentId) {
+        let fake = self.agents.get_mut(&agent).unwrap();
+        if fake.dialog {
+            self.later.push((self.now + 100, Later::Finish(agent)));
+            return;
+        }
+        let turn = format!("t{}", fake.turn);
+        let prompt = fake.submits.last().cloned().unwrap_or_default();
+        let answer = fake.answer.clone().unwrap_or_else(|| format!("ECHO {}", prompt.trim()));
+        let (hooks, status) = (fake.hooks, fake.status);
+        let (a, t) = (answer.clone(), turn.clone());
+        self.after(10, move |s| {
+            if hooks {
+                s.hook(
+                    agent,
+                    HookEvent::Stop {
+                        session: "s".into(),
+                        turn: Some(t),
+                        answer: Some(a),
+                        background: 0,
+                    },
+                );
+            }
+        });
+        let a = answer.clone();
+        self.after(65, move |s| {
+            let fake = s.agents.get_mut(&agent).unwrap();
+            fake.busy = false;
+            fake.title = "✳ x".into();
+            for (i, line) in a.split('\n').enumerate() {
+                fake.rows.push(if i == 0 { format!("● {line}") } else { format!("  {line}") });
+            }
+            fake.rows.push("✻ Baked for 1s".into());
+            s.show(agent);
+            if status {
+                s.feed(Input::Status { agent, state: StatusState::Idle });
+            }
+        });
+        self.after(150, move |s| {
+            let fake = s.agents.get_mut(&agent).unwrap();
+            if !fake.records {
+                return;
+            }
+            if let Some(last) = fake.record.iter_mut().find(|r| r.0 == turn) {
+                last.2 = Some(answer.clone());
+            }
+            let message = format!("m-{turn}");
+            s.feed(Input::Record {
+                agent,
+                event: RecordEvent::Answer { turn: Some(turn.clone()), message, text: answer },
+            });
+            s.feed(Input::Record { agent, event: RecordEvent::TurnEnd { turn: Some(turn) } });
+        });
+    }
+
+    pub fn after(&mut self, ms: u64, f: impl FnOnce(&mut Sim) + 'static) {
+        self.later.push((self.now + ms, Later::Do(Box::new(f))));
+    }
+
+    pub fn hook(&mut self, agent: AgentId, event: HookEvent) {
+        self.feed(Input::Hook { agent, event });
+    }
+
+    /// Runs until a time, from deadline to deadline.
+    pub fn run_to(&mut self, until: u64) {
+        let mut last = (0, 0);
+        loop {
+            let hub = self.hub.deadline();
+            let own = self.later.iter().map(|(t, _)| *t).min();
+            let next = [hub, own].into_iter().flatten().min();
+            let Some(next) = next.filter(|t| *t <= until) else { break };
+            self.now = next.max(self.now);
+            last = if last.0 == self.now { (self.now, last.1 + 1) } else { (self.now, 0) };
+            assert!(
+                last.1 < 10_000,
+                "time stands still at {}: hub {hub:?}, world {own:?}",
+                self.now
+            );
+            if let Some(i) = self.later.iter().position(|(t, _)| *t <= self.now) {
+                match self.later.remove(i).1 {
+                    Later::Finish(agent) => self.finish(agent),
+                    Later::Do(f) => f(self),
+                }
+            } else {
+                self.feed(Input::Tick);
+            }
+        }
+        self.now = until;
+    }
+
+    pub fn run(&mut self, ms: u64) {
+        self.run_to(self.now + ms);
+    }
+
+    pub fn request(&mut self, client: ClientId, request: Request) -> RequestResult {
+        self.request_with(client, None, None, request)
+    }
+
+    pub fn request_with(
+        &mut self,
+        client: ClientId,
+        inside: Option<AgentId>,
+        profile: Option<Profile>,
+        request: Request,
+    ) -> RequestResult {
+        self.seq += 1;
+        let seq = self.seq;
+        let profile = profile.map(Box::new);
+        self.feed(Input::Request { client, seq, inside, profile, request });
+        let at = self.replies.iter().rposition(|(s, _)| *s == seq);
+        self.replies.remove(at.expect("every request is answered")).1
+    }
+
+    /// Opens an agent and shows its composer.
+    pub fn open(&mut self, name: &str, rungs: &str) -> AgentId {
+        let id = self.open_blank(name, rungs);
+        self.show(id);
+        self.run(500);
+        id
+    }
+
+    /// Opens an agent that has rendered nothing yet.
+    pub fn open_blank(&mut self, name: &str, rungs: &str) -> AgentId {
+        let p = OpenParams {
+            profile: "x".into(),
+            name: Some(name.into()),
+            project: PROJECT.into(),
+            cwd: "/p".into(),
+            ..OpenParams::default()
+        };
+        self.request_with(EDITOR, None, Some(profile("x", rungs)), Request::Open(p)).unwrap();
+        self.names[name]
+    }
+
+    pub fn connect(&mut self, a: &str, b: &str, options: RouteOptions) -> RouteId {
+        let p = ConnectParams {
+            project: PROJECT.into(),
+            source: a.into(),
+            target: b.into(),
+            both: false,
+            options,
+        };
+        match self.request(EDITOR, Request::Connect(p)).unwrap() {
+            Reply::Routes(r) => r[0].id,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub fn send(&mut self, to: &str, text: &str) -> HopId {
+        let p = SendParams {
+            project: PROJECT.into(),
+            target: to.into(),
+            text: text.into(),
+            deliver: None,
+        };
+        match self.request(SHELL, Request::Send(p)).unwrap() {
+            Reply::Hop(h) => h.id,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// A person types a prompt and presses Enter.
+    pub fn human_prompt(&mut self, agent: AgentId, text: &str) {
+        self.feed(Input::Human { agent, submits: false });
+        self.agents.get_mut(&agent).unwrap().composer = text.to_owned();
+        self.show(agent);
+        self.run(50);
+        self.feed(Input::Human { agent, submits: true });
+        let fake = self.agents.get_mut(&agent).unwrap();
+        let prompt = std::mem::take(&mut fake.composer);
+        self.show(agent);
+        self.begin(agent, &prompt);
+    }
+
+    pub fn hop(&mut self, id: HopId) -> HopInfo {
+        let p = HopsParams { hop: Some(id), all: true, ..HopsParams::default() };
+        match self.request(SHELL, Request::Hops(p)).unwrap() {
+            Reply::Hops(h) => h[0].clone(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub fn hops(&mut self) -> Vec<HopInfo> {
+        match self.request(SHELL, Request::Hops(HopsParams { all: true, ..HopsParams::default() }))
+        {
+            Ok(Reply::Hops(h)) => h,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub fn route(&mut self, id: RouteId) -> RouteInfo {
+        match self
+            .request(SHELL, Request::Routes(ListParams { all: true, ..ListParams::default() }))
+        {
+            Ok(Reply::Routes(r)) => r.into_iter().find(|r| r.id == id).expect("the route"),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub fn info(&mut self, name: &str) -> AgentInfo {
+        match self
+            .request(SHELL, Request::Agents(ListParams { all: true, ..ListParams::default() }))
+        {
+            Ok(Reply::Agents(a)) => a.into_iter().find(|a| a.name == name).expect("the agent"),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub fn pause(&mut self) {
+        let p = PauseParams { project: PROJECT.into(), ..PauseParams::default() };
+        self.request(EDITOR, Request::Pause(p)).unwrap();
+    }
+
+    pub fn resume(&mut self) {
+        let p = PauseParams { project: PROJECT.into(), ..PauseParams::default() };
+        self.request(EDITOR, Request::Resume(p)).unwrap();
+    }
+
+    pub fn fake(&mut self, id: AgentId) -> &mut Fake {
+        self.agents.get_mut(&id).unwrap()
+    }
+
+    pub fn notices(&self, code: &str) -> Vec<Notice> {
+        self.events
+            .iter()
+            .filter_map(|e| match e {
+                Event::Notice(n) if n.code == code => Some(n.clone()),
+                _ => None,
+            })
+            .collect()
+    }
+}
+
+/// Options with the trigger set.
+pub fn on(trigger: Trigger) -> RouteOptions {
+    RouteOptions { trigger: Some(trigger), ..RouteOptions::default() }
+}
