@@ -80,7 +80,12 @@ pub fn prepare(spawn: &Spawn, site: &LaunchSite) -> Result<Launch, ErrorInfo> {
         fill(text, |key| match key {
             "mado" => Some(site.mado.to_owned()),
             "shell" => Some(
-                spawn.env.get("SHELL").filter(|s| !s.is_empty()).cloned().unwrap_or("/bin/sh".into()),
+                spawn
+                    .env
+                    .get("SHELL")
+                    .filter(|s| !s.is_empty())
+                    .cloned()
+                    .unwrap_or("/bin/sh".into()),
             ),
             "agent_dir" => Some(agent_dir.display().to_string()),
             "name" => Some(spawn.name.clone()),

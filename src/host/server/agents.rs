@@ -80,8 +80,7 @@ impl Server {
 
     async fn start(&mut self, spawn: &Spawn) -> Result<u32, ErrorInfo> {
         let mark = format!("{}-{}", self.instance, spawn.agent);
-        let site =
-            LaunchSite { paths: &self.options.paths, mado: &self.options.mado, mark: &mark };
+        let site = LaunchSite { paths: &self.options.paths, mado: &self.options.mado, mark: &mark };
         let launch = launch::prepare(spawn, &site)?;
         let profile = launch::effective_profile(&spawn.profile, &launch);
         if let Some(why) = &launch.hooks_left_out {

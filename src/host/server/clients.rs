@@ -332,20 +332,15 @@ impl Server {
 
     /// An agent by name; without a name, the only one of its project.
     pub(super) fn find(&self, project: &str, name: &str) -> Result<AgentId, ErrorInfo> {
-        let here: Vec<_> = self
-            .agents
-            .values()
-            .filter(|a| project.is_empty() || a.project == project)
-            .collect();
+        let here: Vec<_> =
+            self.agents.values().filter(|a| project.is_empty() || a.project == project).collect();
         let names = || here.iter().map(|a| a.name.as_str()).collect::<Vec<_>>().join(", ");
         let remedy = || match here.as_slice() {
             [] => "no agent runs in this project; `mado open` starts one".to_owned(),
             _ => format!("the agents here are {}", names()),
         };
-        let found: Vec<_> = here
-            .iter()
-            .filter(|a| if name.is_empty() { true } else { a.name == name })
-            .collect();
+        let found: Vec<_> =
+            here.iter().filter(|a| if name.is_empty() { true } else { a.name == name }).collect();
         match found.as_slice() {
             [one] => Ok(one.id),
             [] if name.is_empty() => {
