@@ -1,7 +1,7 @@
 //! Agents as the host holds them: a terminal, a process, and what is known of both.
 
 use super::{Event, Next, Server};
-use crate::core::dialect::{HookEvent, OscState};
+use crate::core::dialect::{HookEvent, OscState, claude};
 use crate::core::profile::Profile;
 use crate::core::{Input, Spawn};
 use crate::host::hook::HookMessage;
@@ -294,8 +294,7 @@ impl Server {
             tracing::warn!("a hook {} of no agent is ignored", message.event);
             return;
         };
-        let Some(event) = parse_hook(&message) else { return };
-        let input = Input::Hook { agent, event };
+        let input = Input::Hook { agent, event: parse_hook(&message) };
         let delay = self.options.timing.hook_delay_ms;
         if delay == 0 {
             return self.step(input).await;
@@ -354,8 +353,13 @@ fn osc_state(payload: &str) -> Option<OscState> {
     })
 }
 
-fn parse_hook(message: &HookMessage) -> Option<HookEvent> {
-    Some(HookEvent::Other { name: message.event.clone() })
+/// Claude Code is the only program whose hooks are injected so far.
+fn parse_hook(message: &HookMessage) -> HookEvent {
+    claude::parse_hook(&message.payload.to_string()).unwrap_or_else(|e| {
+        // That the hook ran shows at least that the agent lives.
+        tracing::warn!("the hook {} is not understood: {e}", message.event);
+        HookEvent::Other { name: message.event.clone() }
+    })
 }
 
 fn start_terminal(
