@@ -1,0 +1,115 @@
+-- Messages for a person. A message from the background is one line that fits the screen: a longer one would stop
+-- Neovim at a "Press ENTER", which takes the keyboard away from an agent.
+
+local M = {}
+
+local levels =
+  { info = vim.log.levels.INFO, warn = vim.log.levels.WARN, error = vim.log.levels.ERROR }
+
+-- What was last said under each key, so that a repeated notice is not said again.
+local said = {}
+-- What a notification plugin returned for a key, to replace that very notification.
+local records = {}
+
+-- Neovim's own vim.notify writes to the command line; a replaced one has room of its own.
+local function is_builtin()
+  return debug.getinfo(vim.notify, 'S').source:find('vim/_', 1, true) ~= nil
+end
+
+---Shortens text to a number of screen cells.
+---@param text string
+---@param cells integer
+function M.fit(text, cells)
+  text = text:gsub('%s+', ' ')
+  if vim.fn.strdisplaywidth(text) <= cells then
+    return text
+  end
+  local out = vim.fn.strcharpart(text, 0, cells - 1)
+  while vim.fn.strdisplaywidth(out) > cells - 1 do
+    out = vim.fn.strcharpart(out, 0, vim.fn.strchars(out) - 1)
+  end
+  return out .. '…'
+end
+
+local function emit(text, level, key)
+  local opts = { title = 'mado' }
+  if key then
+    -- snacks.nvim and fidget.nvim replace by id, nvim-notify by the record that it returned.
+    opts.id = 'mado:' .. key
+    opts.replace = records[key]
+  end
+  local ok, record = pcall(vim.notify, text, level, opts)
+  if key then
+    records[key] = ok and type(record) == 'table' and record or nil
+  end
+end
+
+---Says something from the background.
+function M.background(text, level, key)
+  if is_builtin() then
+    -- Without a redraw two messages in a row scroll and wait for a key.
+    vim.cmd.redraw()
+    text = M.fit(text, math.max(20, vim.v.echospace))
+  end
+  emit(text, level or vim.log.levels.INFO, key)
+end
+
+---Shows a notice of the host, once per key for as long as its text stays the same.
+---@param notice mado.Notice
+---@return boolean shown
+function M.notice(notice)
+  local key = notice.project .. '\n' .. notice.key
+  if said[key] and said[key].text == notice.text then
+    return false
+  end
+  said[key] = { text = notice.text, project = notice.project, agent = notice.agent }
+  if not require('mado.config').get().notify then
+    return false
+  end
+  M.background('mado: ' .. notice.text, levels[notice.level], key)
+  return true
+end
+
+---Lets the notices about an agent be said again, since what they said is over.
+---@param project string
+---@param agent string
+function M.settled(project, agent)
+  for key, notice in pairs(said) do
+    if notice.project == project and notice.agent == agent then
+      said[key], records[key] = nil, nil
+    end
+  end
+end
+
+---Says what a command of the user's came to.
+function M.info(text)
+  vim.notify('mado: ' .. text, vim.log.levels.INFO, { title = 'mado' })
+end
+
+---@param problem mado.Error|string
+function M.error(problem)
+  if type(problem) == 'table' and require('mado.rpc').said_before(problem) then
+    return
+  end
+  vim.notify('mado: ' .. tostring(problem), vim.log.levels.ERROR, { title = 'mado' })
+end
+
+---A mistake in this plugin: shown once, with what to report.
+local bugs = {}
+function M.bug(trace)
+  local first = trace:match('[^\n]*')
+  if not bugs[first] then
+    bugs[first] = true
+    vim.notify(
+      'mado: this is a mistake in mado.nvim, please report it: ' .. trace,
+      vim.log.levels.ERROR
+    )
+  end
+end
+
+---For tests: as if nothing had been said.
+function M.reset()
+  said, records, bugs = {}, {}, {}
+end
+
+return M
