@@ -47,8 +47,8 @@ function handlers.agent(info)
   end
   if not before or before.phase ~= info.phase then
     -- Leaving a dialog ends what was said about it; entering one must not, whichever event comes first.
-    if before and before.phase == 'asking' then
-      require('mado.notify').settled(info.project, info.name)
+    if before and (before.phase == 'asking' or before.phase == 'exited') then
+      require('mado.notify').settled(info.project, 'agent:' .. info.id)
     end
     fire('MadoAgentState', {
       name = info.name,
@@ -64,7 +64,7 @@ function handlers.agent_gone(info)
   if views() then
     views().gone(info.id)
   end
-  require('mado.notify').settled(info.project, info.name)
+  require('mado.notify').settled(info.project, 'agent:' .. info.id)
   if before and before.phase ~= 'exited' then
     before.phase = 'exited'
     fire('MadoAgentState', { name = info.name, phase = 'exited', agent = before })
@@ -81,6 +81,8 @@ function handlers.route(info)
       text = info.reason_text,
       info = vim.deepcopy(info),
     })
+  elseif before and before.state == 'stopped' and info.state ~= 'stopped' then
+    require('mado.notify').settled(info.project, 'route:' .. info.id)
   end
 end
 

@@ -59,26 +59,24 @@ end
 ---@return boolean shown
 function M.notice(notice)
   local key = notice.project .. '\n' .. notice.key
-  if said[key] and said[key].text == notice.text then
+  if said[key] == notice.text then
     return false
   end
-  said[key] = { text = notice.text, project = notice.project, agent = notice.agent }
-  if not require('mado.config').get().notify then
+  said[key] = notice.text
+  -- What is only good to know stands in the log; it is not worth an interruption.
+  if notice.level == 'info' or not require('mado.config').get().notify then
     return false
   end
   M.background('mado: ' .. notice.text, levels[notice.level], key)
   return true
 end
 
----Lets the notices about an agent be said again, since what they said is over.
+---Lets a notice be said again, since what it said is over.
 ---@param project string
----@param agent string
-function M.settled(project, agent)
-  for key, notice in pairs(said) do
-    if notice.project == project and notice.agent == agent then
-      said[key], records[key] = nil, nil
-    end
-  end
+---@param key string for example `agent:3`
+function M.settled(project, key)
+  key = project .. '\n' .. key
+  said[key], records[key] = nil, nil
 end
 
 ---Says what a command of the user's came to.

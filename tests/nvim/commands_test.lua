@@ -73,7 +73,9 @@ test('loading the plugin requires nothing', function()
   ]]
   local file = vim.fn.tempname() .. '.lua'
   vim.fn.writefile(vim.split(code:format(H.root), '\n'), file)
-  local result = vim.system({ vim.v.progpath, '--clean', '--headless', '-l', file }, { text = true }):wait()
+  local result = vim
+    .system({ vim.v.progpath, '--clean', '--headless', '-l', file }, { text = true })
+    :wait()
   eq({ '', 0 }, { result.stdout, result.code })
 end)
 
@@ -108,7 +110,10 @@ test('words may be quoted', function()
 end)
 
 test('connect sends names and options, with both spellings and either bang', function()
-  local p = asks([[Mado connect planner reviewer trigger=on-turn maxRounds=3 template="Review: {output}"]], 'connect')
+  local p = asks(
+    [[Mado connect planner reviewer trigger=on-turn maxRounds=3 template="Review: {output}"]],
+    'connect'
+  )
   eq({
     project = project,
     source = 'planner',
@@ -127,10 +132,16 @@ test('a route without a target goes to the only other agent', function()
 end)
 
 test('the last words of send and trigger are taken as they stand', function()
-  eq('look at "this" | and  that', asks('Mado send reviewer look at "this" | and  that', 'send').text)
+  eq(
+    'look at "this" | and  that',
+    asks('Mado send reviewer look at "this" | and  that', 'send').text
+  )
   eq('two\nlines', asks([[Mado send reviewer "two\nlines"]], 'send').text)
   local p = asks([[Mado trigger planner->reviewer on-keyword ^DONE: (\w+) "x"$]], 'trigger')
-  eq({ 'planner->reviewer', 'on-keyword', [[^DONE: (\w+) "x"$]] }, { p.route, p.trigger, p.pattern })
+  eq(
+    { 'planner->reviewer', 'on-keyword', [[^DONE: (\w+) "x"$]] },
+    { p.route, p.trigger, p.pattern }
+  )
   p = asks('Mado transform 7 prompt-wrap Check {output}', 'transform')
   eq({ '7', 'prompt-wrap', 'Check {output}' }, { p.route, p.transform, p.template })
 end)
@@ -159,10 +170,19 @@ end)
 test('mistakes name the word, the closest one and what there is', function()
   has(refused('Mado conect a b'), 'unknown subcommand "conect", did you mean "connect"?')
   has(refused('Mado'), 'which subcommand?')
-  has(refused('Mado connect planner reviewr'), 'unknown agent "reviewr", did you mean "reviewer"? (known: planner, reviewer)')
-  has(refused('Mado connect planner reviewer tigger=always'), 'unknown option "tigger", did you mean "trigger"?')
+  has(
+    refused('Mado connect planner reviewr'),
+    'unknown agent "reviewr", did you mean "reviewer"? (known: planner, reviewer)'
+  )
+  has(
+    refused('Mado connect planner reviewer tigger=always'),
+    'unknown option "tigger", did you mean "trigger"?'
+  )
   has(refused('Mado connect planner reviewer trigger=idle'), 'unknown trigger "idle"')
-  has(refused('Mado connect planner reviewer max_rounds=99'), 'max_rounds must be a whole number from 1 to 20, not "99"')
+  has(
+    refused('Mado connect planner reviewer max_rounds=99'),
+    'max_rounds must be a whole number from 1 to 20, not "99"'
+  )
   has(refused('Mado connect planner planner'), 'planner cannot be its own target')
   has(refused('Mado connect planner reviewer extra'), 'unexpected word 3 "extra"')
   has(refused('Mado trigger 7 on-trun'), 'unknown trigger "on-trun", did you mean "on-turn"?')
@@ -177,7 +197,12 @@ end)
 
 test('an error of the host is shown with its remedy', function()
   fake.on.fire = function()
-    return nil, { code = 'no_answer', message = 'planner has no answer yet', remedy = 'wait for its turn to end' }
+    return nil,
+      {
+        code = 'no_answer',
+        message = 'planner has no answer yet',
+        remedy = 'wait for its turn to end',
+      }
   end
   run('Mado fire 7')
   H.wait('the error', function()
@@ -193,15 +218,21 @@ test('subcommands, agents, routes, options and values complete from what is know
   eq({ 'reviewer' }, complete('Mado attach r'))
   eq({ 'planner->reviewer' }, complete('Mado fire '))
   eq({ 'reviewer', 'confirm=' }, vim.list_slice(complete('Mado connect planner '), 1, 2))
-  eq({ 'trigger=on-idle', 'trigger=on-keyword', 'trigger=on-turn', 'trigger=on-complete' }, (function()
-    local found = complete('Mado connect planner reviewer trigger=on-')
-    table.sort(found, function(a, b)
-      local order = { ['on-idle'] = 1, ['on-keyword'] = 2, ['on-turn'] = 3, ['on-complete'] = 4 }
-      return order[a:sub(9)] < order[b:sub(9)]
-    end)
-    return found
-  end)())
-  eq({ 'max_rounds=1', 'max_rounds=5', 'max_rounds=20' }, complete('MadoConnect! planner reviewer max_rounds='))
+  eq(
+    { 'trigger=on-idle', 'trigger=on-keyword', 'trigger=on-turn', 'trigger=on-complete' },
+    (function()
+      local found = complete('Mado connect planner reviewer trigger=on-')
+      table.sort(found, function(a, b)
+        local order = { ['on-idle'] = 1, ['on-keyword'] = 2, ['on-turn'] = 3, ['on-complete'] = 4 }
+        return order[a:sub(9)] < order[b:sub(9)]
+      end)
+      return found
+    end)()
+  )
+  eq(
+    { 'max_rounds=1', 'max_rounds=5', 'max_rounds=20' },
+    complete('MadoConnect! planner reviewer max_rounds=')
+  )
   ok(not vim.list_contains(complete('Mado connect planner reviewer trigger=always '), 'trigger='))
   eq({ 'split=left' }, complete('Mado open demo split=l'))
   eq({ 'demo' }, complete('MadoOpen d'))
@@ -235,7 +266,14 @@ test('without a host a listing says so and starts none', function()
   end)
   os.remove(fake.dir .. '/editor.sock')
   vim.env.MADO_BIN = '/bin/false'
-  for _, command in ipairs({ 'Mado agents', 'Mado routes', 'Mado log', 'Mado pause', 'Mado next', 'Mado host' }) do
+  for _, command in ipairs({
+    'Mado agents',
+    'Mado routes',
+    'Mado log',
+    'Mado pause',
+    'Mado next',
+    'Mado host',
+  }) do
     run(command)
     H.wait(command .. ' to say something', function()
       return #said > 0

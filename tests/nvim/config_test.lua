@@ -80,7 +80,8 @@ end)
 
 test('the state folder follows the most specific variable', function()
   local host = require('mado.host')
-  vim.env.HOME, vim.env.XDG_STATE_HOME, vim.env.MADO_HOME, vim.env.MADO_STATE_DIR = '/h', nil, nil, nil
+  vim.env.HOME, vim.env.XDG_STATE_HOME, vim.env.MADO_HOME, vim.env.MADO_STATE_DIR =
+    '/h', nil, nil, nil
   eq('/h/.local/state/mado', host.state_dir())
   vim.env.XDG_STATE_HOME = '/x'
   eq('/x/mado', host.state_dir())

@@ -11,7 +11,8 @@ local Fake = require('fakehost')
 local fake = Fake.start(project)
 vim.cmd.runtime('plugin/mado.lua')
 
-fake.agents = { fake:agent({ id = 1, name = 'planner' }), fake:agent({ id = 2, name = 'reviewer' }) }
+fake.agents =
+  { fake:agent({ id = 1, name = 'planner' }), fake:agent({ id = 2, name = 'reviewer' }) }
 fake.routes = { fake:route({ id = 7 }) }
 fake.hops = {}
 for id = 1, 30 do
@@ -51,7 +52,8 @@ end
 
 ---Tells an event and waits until the plugin has it.
 local function emit(event, data)
-  local marker = fake:agent({ id = 99, name = 'marker', project = '/marker', since = vim.uv.hrtime() })
+  local marker =
+    fake:agent({ id = 99, name = 'marker', project = '/marker', since = vim.uv.hrtime() })
   fake:emit(event, data)
   fake:emit('agent', marker)
   H.wait('the event ' .. event, function()
@@ -66,10 +68,16 @@ test('the connection fills the cache and says so', function()
   eq({ 'MadoHost' }, { fired[1][1] })
   eq({ 'connected', 4711, project }, { fired[1][2].state, fired[1][2].pid, fired[1][2].project })
   local hello = fake:asked('hello')[1].params
-  eq({ 1, 'editor', '0.1.0', project }, { hello.protocol, hello.client, hello.version, hello.project })
-  eq({ 'planner', 'reviewer' }, vim.tbl_map(function(agent)
-    return agent.name
-  end, mado.agents()))
+  eq(
+    { 1, 'editor', '0.1.0', project },
+    { hello.protocol, hello.client, hello.version, hello.project }
+  )
+  eq(
+    { 'planner', 'reviewer' },
+    vim.tbl_map(function(agent)
+      return agent.name
+    end, mado.agents())
+  )
 end)
 
 test('the statusline is what is known, and asks nobody', function()
@@ -100,8 +108,14 @@ test('User autocommands carry what changed', function()
   emit('hop', fake:hop({ id = 31, state = 'typing' }))
   eq({ 'MadoRouteHop', 'typing', 31 }, { fired[1][1], fired[1][2].state, fired[1][2].hop.id })
   forget()
-  emit('route', fake:route({ id = 7, state = 'stopped', reason_code = 'max_rounds', reason_text = '5 rounds' }))
-  emit('route', fake:route({ id = 7, state = 'stopped', reason_code = 'max_rounds', reason_text = '5 rounds' }))
+  emit(
+    'route',
+    fake:route({ id = 7, state = 'stopped', reason_code = 'max_rounds', reason_text = '5 rounds' })
+  )
+  emit(
+    'route',
+    fake:route({ id = 7, state = 'stopped', reason_code = 'max_rounds', reason_text = '5 rounds' })
+  )
   eq(1, #fired)
   eq({ 'MadoRouteStopped', 'planner->reviewer', 'max_rounds' }, {
     fired[1][1],
@@ -128,7 +142,7 @@ local function notice(of)
     project = project,
     level = 'warn',
     code = 'asks',
-    key = 'asks:planner',
+    key = 'agent:1',
     text = 'planner asks for permission',
     agent = 'planner',
   }, of or {})
@@ -139,10 +153,13 @@ test('a notice is said once per key until what it says has changed or ended', fu
   emit('agent', fake:agent({ id = 1, name = 'planner', phase = 'asking' }))
   emit('notice', notice())
   emit('notice', notice())
-  eq({ 'mado: planner asks for permission' }, vim.tbl_map(function(m)
-    return m.text
-  end, said))
-  eq({ vim.log.levels.WARN, 'mado:asks:planner' }, {
+  eq(
+    { 'mado: planner asks for permission' },
+    vim.tbl_map(function(m)
+      return m.text
+    end, said)
+  )
+  eq({ vim.log.levels.WARN, 'mado:agent:1' }, {
     said[1].level,
     (said[1].opts.id:gsub('mado:.*\n', 'mado:')),
   })
@@ -151,6 +168,28 @@ test('a notice is said once per key until what it says has changed or ended', fu
   emit('agent', fake:agent({ id = 1, name = 'planner', phase = 'idle' }))
   emit('notice', notice({ text = 'planner asks for another permission' }))
   eq(3, #said, 'a new dialog is news')
+end)
+
+test('a notice that is only good to know interrupts nobody', function()
+  forget()
+  emit(
+    'notice',
+    notice({ level = 'info', key = 'route:7', text = 'a newer answer replaced a waiting one' })
+  )
+  eq({}, said)
+end)
+
+test('a route that stops again says so again', function()
+  local stopped =
+    { level = 'warn', key = 'route:7', text = 'planner → reviewer stopped', agent = vim.NIL }
+  forget()
+  for _ = 1, 2 do
+    emit('route', fake:route({ id = 7, state = 'stopped' }))
+    emit('notice', notice(stopped))
+    emit('notice', notice(stopped))
+    emit('route', fake:route({ id = 7 }))
+  end
+  eq(2, #said)
 end)
 
 test('notices can be switched off', function()
@@ -165,10 +204,10 @@ test('a background message never fills more than the line', function()
   local shown
   local catch = vim.notify
   -- Neovim's own, as far as the plugin can tell.
-  vim.notify = loadstring('return function(text) SHOWN = text end', '@vim/_editor.lua')()
+  rawset(vim, 'notify', loadstring('return function(text) SHOWN = text end', '@vim/_editor.lua')())
   require('mado.notify').background(('long '):rep(200) .. '\nand two lines')
   shown = _G.SHOWN
-  vim.notify = catch
+  rawset(vim, 'notify', catch)
   ok(vim.fn.strdisplaywidth(shown) <= vim.v.echospace, shown)
   ok(not shown:find('\n'), 'one line')
   ok(vim.endswith(shown, '…'))
@@ -249,14 +288,17 @@ end)
 
 test('an entry opens its hop: parameters and results apart, following the hop', function()
   vim.cmd('only!')
-  emit('hop', fake:hop({
-    id = 42,
-    state = 'submitted',
-    answer = 'the plan',
-    prompt = 'Review:\n```\nthe plan\n```',
-    notes = { 'removed 1 control byte' },
-    times = { fired = 1700000000000, submitted = 1700000000700 },
-  }))
+  emit(
+    'hop',
+    fake:hop({
+      id = 42,
+      state = 'submitted',
+      answer = 'the plan',
+      prompt = 'Review:\n```\nthe plan\n```',
+      notes = { 'removed 1 control byte' },
+      times = { fired = 1700000000000, submitted = 1700000000700 },
+    })
+  )
   vim.cmd('edit mado://hop/42')
   local lines = vim.api.nvim_buf_get_lines(0, 0, -1, false)
   local text = table.concat(lines, '\n')
@@ -278,7 +320,10 @@ test('an entry opens its hop: parameters and results apart, following the hop', 
   vim.cmd('enew')
   local before = place()
   emit('hop', fake:hop({ id = 42, state = 'answered', reason_text = '' }))
-  eq('# Hop 42: planner → reviewer, answered', vim.fn.getbufline(vim.fn.bufnr('mado://hop/42'), 1)[1])
+  eq(
+    '# Hop 42: planner → reviewer, answered',
+    vim.fn.getbufline(vim.fn.bufnr('mado://hop/42'), 1)[1]
+  )
   eq(before, place())
 end)
 
@@ -289,7 +334,8 @@ test('a hop that is not known is asked for', function()
   vim.cmd('only!')
   vim.cmd('edit mado://hop/777')
   H.wait('the hop', function()
-    return vim.api.nvim_buf_get_lines(0, 0, 1, false)[1] == '# Hop 777: planner → reviewer, failed'
+    return vim.api.nvim_buf_get_lines(0, 0, 1, false)[1]
+      == '# Hop 777: planner → reviewer, failed'
   end)
   fake.on.hops = nil
   vim.cmd('edit mado://nothing/here')
@@ -298,7 +344,10 @@ end)
 
 test('an answer is a markdown buffer and a register', function()
   fake.on.answer = function(params)
-    return { kind = 'answer', value = { agent = params.agent, text = '# Plan\nsteps', rung = 'record' } }
+    return {
+      kind = 'answer',
+      value = { agent = params.agent, text = '# Plan\nsteps', rung = 'record' },
+    }
   end
   vim.cmd('Mado answer planner')
   H.wait('the answer', function()
@@ -327,7 +376,10 @@ test('the death of the host is said once, with what ended with it', function()
   end)
   H.settle()
   eq(1, #said)
-  eq('mado: the host (pid 4711) has ended, and with it planner, reviewer (:Mado open starts a new one)', said[1].text)
+  eq(
+    'mado: the host (pid 4711) has ended, and with it planner, reviewer (:Mado open starts a new one)',
+    said[1].text
+  )
   eq({}, mado.agents())
   eq('', mado.statusline())
   eq('gone', fired[#fired][2].state)

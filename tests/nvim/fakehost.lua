@@ -117,7 +117,9 @@ function F:listen()
     end)
   end)
   local file = assert(io.open(self.dir .. '/host.json', 'w'))
-  file:write(vim.json.encode({ pid = 4711, version = '0.1.0', protocol = self.protocol, runtime = self.dir }))
+  file:write(
+    vim.json.encode({ pid = 4711, version = '0.1.0', protocol = self.protocol, runtime = self.dir })
+  )
   file:close()
 end
 
@@ -130,7 +132,8 @@ function F:message(client, message)
   end
   assert(message[1] == 2 and message[2] == 'mado', 'only notifications named mado are expected')
   local seq, request = message[3][1], message[3][2]
-  self.requests[#self.requests + 1] = { seq = seq, method = request.method, params = request.params, client = client }
+  self.requests[#self.requests + 1] =
+    { seq = seq, method = request.method, params = request.params, client = client }
   local ok, problem = self:answer(request, client)
   if ok or problem then
     self:say(client, { { type = 'reply', seq = seq, ok = ok, error = problem } })
@@ -141,7 +144,13 @@ function F:answer(request, client)
   if self.on[request.method] then
     return self.on[request.method](request.params, client)
   elseif request.method == 'hello' then
-    local value = { protocol = self.protocol, version = '0.1.0', pid = 4711, attach_socket = '', agents = self.agents }
+    local value = {
+      protocol = self.protocol,
+      version = '0.1.0',
+      pid = 4711,
+      attach_socket = '',
+      agents = self.agents,
+    }
     return { kind = 'hello', value = value }
   elseif request.method == 'agents' then
     return { kind = 'agents', value = self.agents }

@@ -3,7 +3,8 @@
 
 local H = {}
 
-local root = vim.fs.dirname(vim.fs.dirname(vim.fs.dirname(vim.fs.normalize(vim.uv.fs_realpath(arg[0])))))
+local root =
+  vim.fs.dirname(vim.fs.dirname(vim.fs.dirname(vim.fs.normalize(vim.uv.fs_realpath(arg[0])))))
 H.root = root
 vim.opt.runtimepath:prepend(root)
 package.path = root .. '/tests/nvim/?.lua;' .. package.path
@@ -56,9 +57,9 @@ end
 ---Catches what is said instead of showing it.
 function H.catch_messages()
   local said = {}
-  vim.notify = function(text, level, opts)
+  rawset(vim, 'notify', function(text, level, opts)
     said[#said + 1] = { text = text, level = level, opts = opts }
-  end
+  end)
   return said
 end
 

@@ -19,7 +19,12 @@ vim.env.MADO_BIN = program
 local next_id = 0
 fake.on.open = function(params)
   next_id = next_id + 1
-  local info = fake:agent({ id = next_id, name = params.name or params.profile, phase = 'starting', project = params.project })
+  local info = fake:agent({
+    id = next_id,
+    name = params.name or params.profile,
+    phase = 'starting',
+    project = params.project,
+  })
   table.insert(fake.agents, info)
   return { kind = 'agent', value = info }
 end
@@ -65,8 +70,14 @@ test('open makes the split at once and shows the agent in it', function()
     return value ~= nil
   end)
   local params = fake:asked('open')[1].params
-  eq({ 'demo', 'planner', { '--fast' }, project }, { params.profile, params.name, params.args, params.project })
-  eq({ vim.api.nvim_win_get_height(win), vim.api.nvim_win_get_width(win) }, { params.rows, params.cols })
+  eq(
+    { 'demo', 'planner', { '--fast' }, project },
+    { params.profile, params.name, params.args, params.project }
+  )
+  eq(
+    { vim.api.nvim_win_get_height(win), vim.api.nvim_win_get_width(win) },
+    { params.rows, params.cols }
+  )
   eq(vim.env.PATH, params.env.PATH)
   eq(nil, params.env.NVIM, 'what means this editor is not inherited')
   eq({ 'terminal', 'planner', 1, project }, {
@@ -81,7 +92,10 @@ test('open makes the split at once and shows the agent in it', function()
     return screen(0):find('planner', 1, true)
   end)
   has(screen(0), 'view: attach')
-  eq({ false, false, 'no', '0' }, { vim.wo.number, vim.wo.relativenumber, vim.wo.signcolumn, vim.wo.foldcolumn })
+  eq(
+    { false, false, 'no', '0' },
+    { vim.wo.number, vim.wo.relativenumber, vim.wo.signcolumn, vim.wo.foldcolumn }
+  )
   for _, buf in ipairs(vim.api.nvim_list_bufs()) do
     ok(not vim.api.nvim_buf_get_name(buf):find('^term://'), 'no buffer of the old name is left')
   end
@@ -98,9 +112,10 @@ test('the columns stay off when the buffer comes back with another way', functio
 end)
 
 test('an agent that does not start leaves the layout as it was', function()
-  fake.on.open, fake.kept = function()
-    return nil, { code = 'unknown_profile', message = 'unknown profile "clod"', remedy = 'known: claude, demo' }
-  end, fake.on.open
+  fake.on.open, fake.kept =
+    function()
+      return nil, { code = 'unknown_profile', message = 'unknown profile "clod"', remedy = 'known: claude, demo' }
+    end, fake.on.open
   local before, layout = vim.api.nvim_get_current_win(), vim.fn.winlayout()
   said[1] = nil
   vim.cmd('Mado open clod')
