@@ -12,9 +12,20 @@ vim.cmd.runtime('plugin/mado.lua')
 
 -- The program, as far as a view needs it: it shows the arguments and stays until it is told to end.
 local program = fake.dir .. '/mado'
-vim.fn.writefile({ '#!/bin/sh', 'echo "view: $*"', 'exec cat' }, program)
+vim.fn.writefile({
+  '#!/bin/sh',
+  'if [ "$1" = serve ]; then echo "mado: $SERVE_SAYS" >&2; exit 1; fi',
+  'echo "view: $*"',
+  'exec cat',
+}, program)
 vim.uv.fs_chmod(program, 493)
 vim.env.MADO_BIN = program
+
+local function forget()
+  for i = #said, 1, -1 do
+    said[i] = nil
+  end
+end
 
 local next_id = 0
 fake.on.open = function(params)
@@ -117,7 +128,7 @@ test('an agent that does not start leaves the layout as it was', function()
       return nil, { code = 'unknown_profile', message = 'unknown profile "clod"', remedy = 'known: claude, demo' }
     end, fake.on.open
   local before, layout = vim.api.nvim_get_current_win(), vim.fn.winlayout()
-  said[1] = nil
+  forget()
   vim.cmd('Mado open clod')
   H.wait('the error', function()
     return #said > 0
@@ -188,7 +199,7 @@ test('hide closes the window and attach shows the same view again', function()
   vim.cmd('only')
   vim.cmd('Mado hide')
   eq({ '' }, windows(), 'the last window is emptied')
-  said[1] = nil
+  forget()
   vim.cmd('Mado hide')
   has(said[1].text, 'no window of this tab page shows an agent')
 end)
@@ -274,6 +285,41 @@ test('a quit that Neovim refuses shows the agents again', function()
   end)
   eq('mado://agent/planner', vim.api.nvim_buf_get_name(view.buf))
   vim.cmd('bwipeout!')
+end)
+
+test('a host that does not start is told with its reason, and leaves the layout as it was', function()
+  local kept = vim.env.MADO_STATE_DIR
+  vim.env.MADO_STATE_DIR = fake.dir .. '/none'
+  require('mado.rpc').disconnect()
+  vim.env.SERVE_SAYS = '/s cannot be written (make it writable)'
+  local layout = vim.fn.winlayout()
+  forget()
+  vim.cmd('Mado open demo')
+  H.wait('the error', function()
+    return #said > 0
+  end)
+  eq('mado: the host did not start: /s cannot be written (make it writable)', said[1].text)
+  eq(layout, vim.fn.winlayout())
+  vim.env.MADO_STATE_DIR = kept
+end)
+
+test('a socket that a killed host left behind does not pass for a host', function()
+  fake:die()
+  require('mado.rpc').disconnect()
+  ok(vim.uv.fs_stat(fake.dir .. '/host.json'))
+  vim.env.SERVE_SAYS = 'no room'
+  forget()
+  vim.cmd('Mado agents')
+  H.wait('the first error', function()
+    return #said > 0
+  end)
+  eq('mado: no host is running (:Mado open starts one)', said[1].text)
+  vim.cmd('Mado open demo')
+  H.wait('the second error', function()
+    return #said > 1
+  end)
+  eq('mado: the host did not start: no room', said[2].text)
+  fake:listen()
 end)
 
 test('nothing of the host reported an error', function()
