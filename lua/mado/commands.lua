@@ -82,6 +82,12 @@ local function route_text(route)
   return text:format(name, route.trigger, route.transform, route.max_rounds)
 end
 
+local function say_hop(hop)
+  local from = hop.source == '' and 'you' or hop.source
+  local why = hop.reason_text ~= '' and ': ' .. hop.reason_text or ''
+  notify().info(('hop %d, %s → %s, is %s%s'):format(hop.id, from, hop.target, hop.state, why))
+end
+
 local function agent_command(verb, usage)
   return {
     usage = usage,
@@ -206,7 +212,7 @@ M.table = {
       call('resume', { route = words[1], hop = hop })
     end,
   },
-  fire = route_command('fire'),
+  fire = route_command('fire', say_hop),
   handoff = {
     usage = 'handoff [source] {target} [text]',
     args = { 'agent', 'agent' },
@@ -226,7 +232,7 @@ M.table = {
         source = two and first or nil,
         target = two and second or first,
         text = text ~= '' and text or nil,
-      })
+      }, say_hop)
     end,
   },
   send = {
@@ -245,7 +251,7 @@ M.table = {
       if #parts == 0 then
         fail(self, 'send needs a text or a range')
       end
-      call('send', { agent = c.words[1].text, text = table.concat(parts, '\n') })
+      call('send', { agent = c.words[1].text, text = table.concat(parts, '\n') }, say_hop)
     end,
   },
   answer = {

@@ -133,7 +133,12 @@ function M.run(args, cb)
     return cb(nil, problem)
   end
   local command = vim.list_extend({ bin.path }, args)
-  local ok, why = pcall(vim.system, command, { text = true, stdin = false, timeout = RUN_MS }, vim.schedule_wrap(cb))
+  local ok, why = pcall(
+    vim.system,
+    command,
+    { text = true, stdin = false, timeout = RUN_MS },
+    vim.schedule_wrap(cb)
+  )
   if not ok then
     cb(nil, err.new('no_start', ('%s could not be run: %s'):format(bin.path, why)))
   end

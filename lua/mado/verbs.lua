@@ -85,27 +85,36 @@ function M.open(given, cb)
     enter = o.enter,
     text = ('mado: starting %s …'):format(o.name or profile),
   })
+  local function failed(why)
+    window.discard(slot)
+    cb(nil, why)
+  end
   local project = projects.of(cwd)
-  rpc.call(project, 'open', {
-    profile = profile,
-    name = o.name,
-    project = project,
-    cwd = cwd,
-    env = environment(),
-    args = o.args or {},
-    rows = slot.rows,
-    cols = slot.cols,
-    profiles = vim.tbl_isempty(c.profiles) and vim.empty_dict() or c.profiles,
-  }, { start = true }, function(reply, failed)
-    if failed then
-      window.discard(slot)
-      return cb(nil, failed)
+  rpc.connect(project, { start = true }, function(no_host)
+    if no_host then
+      return failed(no_host)
     end
-    local info = reply.value
-    if not state.agent_by_id(info.id) then
-      state.agent(info)
-    end
-    cb(info, window.fill(slot, info, { enter = o.enter }))
+    -- Only now, since the layout may have changed while the host started.
+    local rows, cols = window.size(slot)
+    local profiles = vim.tbl_isempty(c.profiles) and vim.empty_dict() or c.profiles
+    ask(project, 'open', {
+      profile = profile,
+      name = o.name,
+      cwd = cwd,
+      env = environment(),
+      args = o.args or {},
+      rows = rows,
+      cols = cols,
+      profiles = profiles,
+    }, function(info, refused)
+      if refused then
+        return failed(refused)
+      end
+      if not state.agent_by_id(info.id) then
+        state.agent(info)
+      end
+      cb(info, window.fill(slot, info, { enter = o.enter }))
+    end)
   end)
   return true
 end
@@ -407,12 +416,13 @@ function M.next(given, cb)
     return nil, problem
   end
   return with_host(o, cb, function(project)
-    ask(project, 'next', {}, function(value, failed, kind)
-      if failed then
-        return cb(nil, failed)
-      elseif kind ~= 'agent' then
-        require('mado.notify').info(type(value) == 'string' and value or 'no agent needs you')
+    ask(project, 'next', {}, function(value, failed)
+      if failed and failed.code == 'nobody_asks' then
+        -- Asking for the next one when there is none is no mistake.
+        require('mado.notify').info(failed.message)
         return cb(nil)
+      elseif failed then
+        return cb(nil, failed)
       end
       local not_shown = window.show(value, {})
       cb(value, not_shown)

@@ -72,8 +72,6 @@ end
 ---@class mado.Slot
 ---@field win integer
 ---@field buf integer the placeholder
----@field rows integer
----@field cols integer
 
 ---Makes the split for an agent that is being started, at once, so that the layout changes under the command and
 ---not some time after it.
@@ -95,12 +93,18 @@ function M.slot(opts)
     height = not across and share or nil,
   })
   dress(win)
-  return {
-    win = win,
-    buf = buf,
-    rows = vim.api.nvim_win_get_height(win),
-    cols = vim.api.nvim_win_get_width(win),
-  }
+  return { win = win, buf = buf }
+end
+
+---Rows and columns that an agent in this split has. A split that was closed meanwhile has a usual size.
+---@param slot mado.Slot
+---@return integer rows
+---@return integer cols
+function M.size(slot)
+  if not vim.api.nvim_win_is_valid(slot.win) then
+    return 24, 80
+  end
+  return vim.api.nvim_win_get_height(slot.win), vim.api.nvim_win_get_width(slot.win)
 end
 
 local function shows(win, buf)

@@ -287,21 +287,24 @@ test('a quit that Neovim refuses shows the agents again', function()
   vim.cmd('bwipeout!')
 end)
 
-test('a host that does not start is told with its reason, and leaves the layout as it was', function()
-  local kept = vim.env.MADO_STATE_DIR
-  vim.env.MADO_STATE_DIR = fake.dir .. '/none'
-  require('mado.rpc').disconnect()
-  vim.env.SERVE_SAYS = '/s cannot be written (make it writable)'
-  local layout = vim.fn.winlayout()
-  forget()
-  vim.cmd('Mado open demo')
-  H.wait('the error', function()
-    return #said > 0
-  end)
-  eq('mado: the host did not start: /s cannot be written (make it writable)', said[1].text)
-  eq(layout, vim.fn.winlayout())
-  vim.env.MADO_STATE_DIR = kept
-end)
+test(
+  'a host that does not start is told with its reason, and leaves the layout as it was',
+  function()
+    local kept = vim.env.MADO_STATE_DIR
+    vim.env.MADO_STATE_DIR = fake.dir .. '/none'
+    require('mado.rpc').disconnect()
+    vim.env.SERVE_SAYS = '/s cannot be written (make it writable)'
+    local layout = vim.fn.winlayout()
+    forget()
+    vim.cmd('Mado open demo')
+    H.wait('the error', function()
+      return #said > 0
+    end)
+    eq('mado: the host did not start: /s cannot be written (make it writable)', said[1].text)
+    eq(layout, vim.fn.winlayout())
+    vim.env.MADO_STATE_DIR = kept
+  end
+)
 
 test('a socket that a killed host left behind does not pass for a host', function()
   fake:die()
