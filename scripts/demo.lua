@@ -80,16 +80,13 @@ mado.open(
   { profile = 'demo', name = 'planner', args = { '--role', 'planner' }, split = 'left' },
   opened
 )
-mado.open(
-  {
-    profile = 'demo',
-    name = 'reviewer',
-    args = { '--role', 'reviewer' },
-    split = 'right',
-    enter = false,
-  },
-  opened
-)
+mado.open({
+  profile = 'demo',
+  name = 'reviewer',
+  args = { '--role', 'reviewer' },
+  split = 'right',
+  enter = false,
+}, opened)
 vim.api.nvim_win_close(start, true)
 vim.cmd('wincmd =')
 if headless then

@@ -10,6 +10,15 @@ local function fire(pattern, data)
   pcall(vim.api.nvim_exec_autocmds, 'User', { pattern = pattern, modeline = false, data = data })
 end
 
+-- `:redrawstatus` would wipe a message off the command line.
+local function redraw_statusline()
+  if vim.api.nvim__redraw then
+    vim.api.nvim__redraw({ statusline = true })
+  else
+    vim.cmd.redrawstatus({ bang = true })
+  end
+end
+
 -- Several events of one batch make one refresh.
 local refresh_due = false
 
@@ -28,7 +37,7 @@ function M.changed()
       end
     end
     if package.loaded['mado'] and package.loaded['mado'].statusline_used then
-      vim.cmd.redrawstatus({ bang = true })
+      redraw_statusline()
     end
   end)
 end

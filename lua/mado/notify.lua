@@ -44,14 +44,84 @@ local function emit(text, level, key)
   end
 end
 
+-- In terminal mode the next output of the agent puts "-- TERMINAL --" over any message, so there a message is also
+-- shown in a corner, where it stays for a while. It takes no focus and covers a few cells only.
+local TOAST_MS = 8000
+
+---@type { lines: { text: string, group: string }[], buf: integer?, win: integer? }
+local toasts = { lines = {} }
+
+local groups = {
+  [vim.log.levels.INFO] = 'DiagnosticInfo',
+  [vim.log.levels.WARN] = 'DiagnosticWarn',
+  [vim.log.levels.ERROR] = 'DiagnosticError',
+}
+
+local namespace = vim.api.nvim_create_namespace('mado.notify')
+
+local function draw_toasts()
+  if toasts.win and vim.api.nvim_win_is_valid(toasts.win) then
+    vim.api.nvim_win_close(toasts.win, true)
+  end
+  toasts.win = nil
+  if #toasts.lines == 0 then
+    return
+  end
+  if not (toasts.buf and vim.api.nvim_buf_is_valid(toasts.buf)) then
+    toasts.buf = vim.api.nvim_create_buf(false, true)
+  end
+  local texts, width = {}, 1
+  for i, line in ipairs(toasts.lines) do
+    texts[i] = ' ' .. line.text .. ' '
+    width = math.max(width, vim.fn.strdisplaywidth(texts[i]))
+  end
+  vim.api.nvim_buf_set_lines(toasts.buf, 0, -1, false, texts)
+  for i, line in ipairs(toasts.lines) do
+    vim.api.nvim_buf_set_extmark(toasts.buf, namespace, i - 1, 0, { line_hl_group = line.group })
+  end
+  toasts.win = vim.api.nvim_open_win(toasts.buf, false, {
+    relative = 'editor',
+    anchor = 'NE',
+    row = 0,
+    col = vim.o.columns,
+    width = math.min(width, vim.o.columns),
+    height = #texts,
+    style = 'minimal',
+    focusable = false,
+    noautocmd = true,
+    zindex = 200,
+  })
+end
+
+local function toast(text, level)
+  local line = { text = text, group = groups[level] }
+  table.insert(toasts.lines, line)
+  if #toasts.lines > 5 then
+    table.remove(toasts.lines, 1)
+  end
+  draw_toasts()
+  vim.defer_fn(function()
+    for i, shown in ipairs(toasts.lines) do
+      if shown == line then
+        table.remove(toasts.lines, i)
+        return draw_toasts()
+      end
+    end
+  end, TOAST_MS)
+end
+
 ---Says something from the background.
 function M.background(text, level, key)
+  level = level or vim.log.levels.INFO
   if is_builtin() then
     -- Without a redraw two messages in a row scroll and wait for a key.
     vim.cmd.redraw()
     text = M.fit(text, math.max(20, vim.v.echospace))
+    if vim.api.nvim_get_mode().mode == 't' then
+      toast(text, level)
+    end
   end
-  emit(text, level or vim.log.levels.INFO, key)
+  emit(text, level, key)
 end
 
 ---Shows a notice of the host, once per key for as long as its text stays the same.

@@ -80,11 +80,11 @@ function M.open(given, cb)
   if not bin then
     return nil, problem
   end
-  local slot = window.slot({
-    split = o.split,
-    enter = o.enter,
-    text = ('mado: starting %s …'):format(o.name or profile),
-  })
+  local text = ('mado: starting %s …'):format(o.name or profile)
+  local slot, no_room = window.slot({ split = o.split, enter = o.enter, text = text })
+  if not slot then
+    return nil, no_room
+  end
   local function failed(why)
     window.discard(slot)
     cb(nil, why)

@@ -73,25 +73,56 @@ end
 ---@field win integer
 ---@field buf integer the placeholder
 
+-- The window that a split divides: the current one, but neither a float nor the log.
+local function divided()
+  local function fit(win)
+    local info = vim.fn.getwininfo(win)[1]
+    return info and info.quickfix == 0 and vim.api.nvim_win_get_config(win).relative == ''
+  end
+  local current = vim.api.nvim_get_current_win()
+  if fit(current) then
+    return current
+  end
+  local previous = vim.fn.win_getid(vim.fn.winnr('#'))
+  -- -1 divides the whole tab page.
+  return previous ~= 0 and fit(previous) and previous or -1
+end
+
+local function width_of(win)
+  return win == -1 and vim.o.columns or vim.api.nvim_win_get_width(win)
+end
+
+local function height_of(win)
+  return win == -1 and vim.o.lines or vim.api.nvim_win_get_height(win)
+end
+
 ---Makes the split for an agent that is being started, at once, so that the layout changes under the command and
 ---not some time after it.
 ---@param opts { split?: string, enter?: boolean, text?: string }
----@return mado.Slot
+---@return mado.Slot?
+---@return mado.Error? problem
 function M.slot(opts)
   local c = config.get()
   local split = opts.split or c.split
   local buf = vim.api.nvim_create_buf(false, true)
   vim.bo[buf].bufhidden = 'wipe'
   vim.api.nvim_buf_set_lines(buf, 0, -1, false, { opts.text or '' })
+  local beside = divided()
   local across = split == 'left' or split == 'right'
-  local size = across and vim.api.nvim_win_get_width(0) or vim.api.nvim_win_get_height(0)
+  local size = across and width_of(beside) or height_of(beside)
   local share = math.max(1, math.floor(size * c.size))
-  local win = vim.api.nvim_open_win(buf, opts.enter ~= false, {
+  local ok, win = pcall(vim.api.nvim_open_win, buf, opts.enter ~= false, {
     split = split,
-    win = 0,
+    win = beside,
     width = across and share or nil,
     height = not across and share or nil,
   })
+  if not ok then
+    vim.api.nvim_buf_delete(buf, { force = true })
+    local why = tostring(win):gsub('^Vim:', '')
+    return nil,
+      require('mado.err').new('no_split', 'there is no room for a split: ' .. why, 'close a window')
+  end
   dress(win)
   return { win = win, buf = buf }
 end
@@ -289,7 +320,9 @@ function M.fill(slot, info, opts)
     M.discard(slot)
     return problem
   end
-  local here = vim.api.nvim_get_current_win() == slot.win and vim.api.nvim_get_mode().mode == 'n'
+  -- `nt` in a terminal. In any other mode the user is doing something.
+  local mode = vim.api.nvim_get_mode().mode
+  local here = vim.api.nvim_get_current_win() == slot.win and (mode == 'n' or mode == 'nt')
   if opts.enter ~= false and here and config.get().insert then
     vim.cmd.startinsert()
   end
@@ -307,7 +340,10 @@ function M.show(info, opts)
   end
   local win = view and window_of(view.buf)
   if not win then
-    local slot = M.slot({ split = opts.split, enter = opts.enter })
+    local slot, no_room = M.slot({ split = opts.split, enter = opts.enter })
+    if not slot then
+      return no_room
+    end
     win = slot.win
     if view then
       vim.api.nvim_win_set_buf(win, view.buf)

@@ -139,6 +139,43 @@ test('an agent that does not start leaves the layout as it was', function()
   fake.on.open = fake.kept
 end)
 
+test('from the log or a float, a split divides the window beside it', function()
+  vim.cmd('only')
+  vim.cmd('enew')
+  local beside = vim.api.nvim_get_current_win()
+  vim.cmd('botright copen 5')
+  vim.cmd('Mado attach planner')
+  H.wait('the view', function()
+    return vim.b.mado_agent == 'planner'
+  end)
+  local layout = vim.fn.winlayout()
+  eq({ 'col', 'row' }, { layout[1], layout[2][1][1] }, 'the log keeps its place below')
+  eq(beside, layout[2][1][2][1][2])
+  vim.cmd('Mado hide')
+  vim.cmd('cclose')
+  local float =
+    vim.api.nvim_open_win(0, true, { relative = 'editor', row = 1, col = 1, width = 9, height = 2 })
+  vim.cmd('Mado attach planner')
+  H.wait('the view', function()
+    return vim.b.mado_agent == 'planner'
+  end)
+  eq('row', vim.fn.winlayout()[1])
+  vim.api.nvim_win_close(float, true)
+end)
+
+test('a split without room is an error and starts nothing', function()
+  fake.requests = {}
+  vim.cmd('tabnew')
+  while pcall(vim.cmd.split) do
+  end
+  forget()
+  vim.cmd('Mado open demo split=below')
+  has(said[1].text, 'there is no room for a split')
+  vim.cmd('tabclose')
+  H.settle()
+  eq({}, fake:asked('open'))
+end)
+
 test('open can leave the focus where it is', function()
   vim.cmd('wincmd t')
   local before = vim.api.nvim_get_current_win()
