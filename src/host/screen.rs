@@ -128,6 +128,7 @@ pub struct Screen {
     pub(super) modify_keys: u16,
     /// The stacks of kitty keyboard flags of the primary and the alternate screen.
     pub(super) kitty: [Vec<u8>; 2],
+    bytes: u64,
     scrolled: u64,
     /// Length of the primary screen's scrollback when lines were last counted.
     history: usize,
@@ -171,6 +172,7 @@ impl Screen {
             modes: BTreeMap::new(),
             modify_keys: 0,
             kitty: [Vec::new(), Vec::new()],
+            bytes: 0,
             scrolled: 0,
             history: 0,
             reported: 0,
@@ -185,6 +187,7 @@ impl Screen {
 
     /// Takes the program's output. Appends to `viewers` what terminals that show it get.
     pub fn feed(&mut self, bytes: &[u8], now: Instant, viewers: &mut Vec<u8>) {
+        self.bytes += bytes.len() as u64;
         let mut seen = std::mem::take(&mut self.seen);
         self.filter.feed(bytes, viewers, &mut seen);
         let mut done = 0;
@@ -505,7 +508,7 @@ impl Screen {
             alt_screen: mode.contains(TermMode::ALT_SCREEN),
             scrolled: self.scrolled,
             scrolled_rows: Vec::new(),
-            bytes: 0,
+            bytes: self.bytes,
             foreground: None,
         }
     }
