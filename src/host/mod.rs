@@ -3,5 +3,7 @@
 pub mod attach;
 pub mod filter;
 pub mod pty;
+pub mod reap;
+mod repaint;
 pub mod screen;
 pub mod terminal;

@@ -240,6 +240,8 @@ impl Screen {
                 self.stash();
                 self.advance(&bytes[before..end]);
                 self.recount();
+                // A title from before the reset must not come after it.
+                self.collect();
                 self.end_sync();
                 self.region = None;
                 self.modes.clear();

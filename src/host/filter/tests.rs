@@ -107,10 +107,7 @@ fn state_reports_and_prompt_marks_are_noted_and_pass() {
     let input = "\x1b]7501;state=blocked:app=codex\x1b\\\x1b]133;D;0\x07";
     let (out, seen) = run(&[input.as_bytes()]);
     assert_eq!(out, input.as_bytes());
-    assert_eq!(
-        seen,
-        [Seen::State("state=blocked:app=codex".into()), Seen::Mark("D;0".into())]
-    );
+    assert_eq!(seen, [Seen::State("state=blocked:app=codex".into()), Seen::Mark("D;0".into())]);
 }
 
 #[test]
