@@ -52,6 +52,11 @@ fn cells(screen: &Screen) -> Vec<Vec<Cell>> {
                         cell.clear_wide();
                         cell.flags.remove(HALF);
                     }
+                    // Drawn by the wide character that did not fit, in its pen.
+                    if cell.flags.contains(Flags::LEADING_WIDE_CHAR_SPACER) {
+                        let flags = cell.flags & (HALF | Flags::WRAPLINE);
+                        cell = Cell { flags, ..Cell::default() };
+                    }
                     let has_marks = cell.zerowidth().is_some_and(|marks| !marks.is_empty());
                     if !has_marks && cell.underline_color().is_none() && cell.hyperlink().is_none()
                     {
