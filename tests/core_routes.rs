@@ -618,7 +618,7 @@ fn an_interrupted_turn_without_a_stop_hook_is_over_when_the_status_says_idle() {
         s.feed(Input::Record {
             agent: a,
             event: RecordEvent::Interrupted { turn: Some("t1".into()) },
-        })
+        });
     });
     sim.run(200);
     assert_eq!(sim.info("a").phase, Phase::Idle);

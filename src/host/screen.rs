@@ -505,7 +505,6 @@ impl Screen {
             alt_screen: mode.contains(TermMode::ALT_SCREEN),
             scrolled: self.scrolled,
             scrolled_rows: Vec::new(),
-            bytes: 0,
             foreground: None,
         }
     }

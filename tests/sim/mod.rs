@@ -538,7 +538,7 @@ impl Sim {
     /// A person types a prompt and presses Enter.
     pub fn human_prompt(&mut self, agent: AgentId, text: &str) {
         self.feed(Input::Human { agent, submits: false });
-        self.agents.get_mut(&agent).unwrap().composer = text.to_owned();
+        text.clone_into(&mut self.agents.get_mut(&agent).unwrap().composer);
         self.show(agent);
         self.run(50);
         self.feed(Input::Human { agent, submits: true });
