@@ -255,7 +255,8 @@ impl Task {
             let look = self.screen.look();
             let same = self.checked.as_ref().is_some_and(|(checked, view)| {
                 *checked == guard
-                    && *view == ScreenView { foreground: view.foreground, ..look }
+                    && *view
+                        == ScreenView { foreground: view.foreground, bytes: view.bytes, ..look }
                     && view.foreground == self.foreground()
             });
             if !settled || !same {
