@@ -130,8 +130,6 @@ pub struct Screen {
     pub(super) kitty: [Vec<u8>; 2],
     bytes: u64,
     scrolled: u64,
-    /// Bytes read from the program so far.
-    bytes: u64,
     /// Length of the primary screen's scrollback when lines were last counted.
     history: usize,
     /// Rows up to this number have been handed out, or wait in `carry`.
@@ -176,7 +174,6 @@ impl Screen {
             kitty: [Vec::new(), Vec::new()],
             bytes: 0,
             scrolled: 0,
-            bytes: 0,
             history: 0,
             reported: 0,
             carry: Vec::new(),
