@@ -129,6 +129,8 @@ pub struct Screen {
     /// The stacks of kitty keyboard flags of the primary and the alternate screen.
     pub(super) kitty: [Vec<u8>; 2],
     scrolled: u64,
+    /// Bytes read from the program so far.
+    bytes: u64,
     /// Length of the primary screen's scrollback when lines were last counted.
     history: usize,
     /// Rows up to this number have been handed out, or wait in `carry`.
@@ -172,6 +174,7 @@ impl Screen {
             modify_keys: 0,
             kitty: [Vec::new(), Vec::new()],
             scrolled: 0,
+            bytes: 0,
             history: 0,
             reported: 0,
             carry: Vec::new(),
@@ -185,6 +188,7 @@ impl Screen {
 
     /// Takes the program's output. Appends to `viewers` what terminals that show it get.
     pub fn feed(&mut self, bytes: &[u8], now: Instant, viewers: &mut Vec<u8>) {
+        self.bytes += bytes.len() as u64;
         let mut seen = std::mem::take(&mut self.seen);
         self.filter.feed(bytes, viewers, &mut seen);
         let mut done = 0;
@@ -505,7 +509,7 @@ impl Screen {
             alt_screen: mode.contains(TermMode::ALT_SCREEN),
             scrolled: self.scrolled,
             scrolled_rows: Vec::new(),
-            bytes: 0,
+            bytes: self.bytes,
             foreground: None,
         }
     }
