@@ -128,8 +128,9 @@ pub struct Screen {
     pub(super) modify_keys: u16,
     /// The stacks of kitty keyboard flags of the primary and the alternate screen.
     pub(super) kitty: [Vec<u8>; 2],
-    bytes: u64,
     scrolled: u64,
+    /// Bytes read from the program so far.
+    bytes: u64,
     /// Length of the primary screen's scrollback when lines were last counted.
     history: usize,
     /// Rows up to this number have been handed out, or wait in `carry`.
@@ -172,8 +173,8 @@ impl Screen {
             modes: BTreeMap::new(),
             modify_keys: 0,
             kitty: [Vec::new(), Vec::new()],
-            bytes: 0,
             scrolled: 0,
+            bytes: 0,
             history: 0,
             reported: 0,
             carry: Vec::new(),

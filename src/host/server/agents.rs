@@ -96,7 +96,7 @@ impl Server {
             watch_foreground: profile.evidence.rungs.contains(&Rung::Foreground),
             colours: self.colours,
         };
-        let handle = start_terminal(spec, self.term_events.clone()).map_err(|e| {
+        let handle = terminal::start(spec, self.term_events.clone()).map_err(|e| {
             let message = format!("{} cannot be started: {e}", spawn.name);
             ErrorInfo::new(e.code(), message, spawn.profile.program.install.clone())
         })?;
@@ -334,6 +334,7 @@ impl Server {
             tracing::error!("some agents did not end");
         }
         self.save();
+        self.stop_streams.clear();
         for (client, seq) in std::mem::take(&mut self.stop_askers) {
             self.reply(client, seq, Ok(crate::proto::Reply::Done));
         }
@@ -360,11 +361,4 @@ fn parse_hook(message: &HookMessage) -> HookEvent {
         tracing::warn!("the hook {} is not understood: {e}", message.event);
         HookEvent::Other { name: message.event.clone() }
     })
-}
-
-fn start_terminal(
-    _spec: TerminalSpec,
-    _events: tokio::sync::mpsc::Sender<terminal::Envelope>,
-) -> Result<TerminalHandle, crate::host::pty::SpawnError> {
-    Err(crate::host::pty::SpawnError::Empty)
 }
