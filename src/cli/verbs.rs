@@ -2,7 +2,7 @@
 
 use super::args::{Command, ListScope, OpenArgs, Scope};
 use super::client::{Client, unexpected};
-use super::{out, serve, table};
+use super::{attach, out, serve, table};
 use mado::host::paths::{Paths, project_of};
 use mado::proto::{
     AgentParams, ErrorInfo, FireParams, HandoffParams, HopId, HopsParams, ListParams, OpenParams,
@@ -33,10 +33,7 @@ fn cwd() -> Result<std::path::PathBuf, ErrorInfo> {
 pub fn run(command: Command) -> Result<ExitCode, ErrorInfo> {
     match command {
         Command::Open(a) => return open(a),
-        Command::Attach(a) => {
-            let message = format!("{} cannot be attached yet", a.agent);
-            return Err(ErrorInfo::new("not_yet", message, ""));
-        }
+        Command::Attach(a) => return attach::run(&a, project(a.project.as_deref())?),
         Command::Ls(l) => list(&l, Request::Agents)?,
         Command::Routes(l) => list(&l, Request::Routes)?,
         Command::Queue(l) => list(&l, Request::Queue)?,
