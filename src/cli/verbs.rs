@@ -1,8 +1,8 @@
 //! Commands that are one request to the host.
 
-use super::args::{Command, ListScope, OpenArgs, Scope};
+use super::args::{AttachArgs, Command, ListScope, OpenArgs, Scope};
 use super::client::{Client, unexpected};
-use super::{out, serve, table};
+use super::{attach, out, serve, table};
 use mado::host::paths::{Paths, project_of};
 use mado::proto::{
     AgentParams, ErrorInfo, FireParams, HandoffParams, HopId, HopsParams, ListParams, OpenParams,
@@ -33,10 +33,7 @@ fn cwd() -> Result<std::path::PathBuf, ErrorInfo> {
 pub fn run(command: Command) -> Result<ExitCode, ErrorInfo> {
     match command {
         Command::Open(a) => return open(a),
-        Command::Attach(a) => {
-            let message = format!("{} cannot be attached yet", a.agent);
-            return Err(ErrorInfo::new("not_yet", message, ""));
-        }
+        Command::Attach(a) => return attach::run(&a, project(a.project.as_deref())?),
         Command::Ls(l) => list(&l, Request::Agents)?,
         Command::Routes(l) => list(&l, Request::Routes)?,
         Command::Queue(l) => list(&l, Request::Queue)?,
@@ -195,7 +192,13 @@ fn open(a: OpenArgs) -> Result<ExitCode, ErrorInfo> {
     } else if !a.attach {
         out::line(&agent.name);
     }
-    Ok(ExitCode::SUCCESS)
+    if !a.attach {
+        return Ok(ExitCode::SUCCESS);
+    }
+    // By number: the name could be changed before the view is there.
+    let attach =
+        AttachArgs { agent: format!("#{}", agent.id), project: a.scope.project, read_only: false };
+    attach::run(&attach, agent.project)
 }
 
 fn text_or_stdin(words: &[String]) -> Result<String, ErrorInfo> {

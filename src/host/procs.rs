@@ -7,14 +7,14 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+#[cfg(all(test, target_os = "linux"))]
+mod portable;
 #[cfg(target_os = "linux")]
 #[path = "procs/linux.rs"]
 mod sys;
 #[cfg(not(target_os = "linux"))]
 #[path = "procs/portable.rs"]
 mod sys;
-#[cfg(all(test, target_os = "linux"))]
-mod portable;
 
 /// The most processes that are looked at below one terminal.
 const MAX_LOOK: usize = 4096;
@@ -71,10 +71,8 @@ impl Process {
 /// tried on the whole tree before the next one is.
 #[must_use]
 pub fn find_agent(root: u32, names: &[String]) -> Option<Process> {
-    let tree: Vec<(Process, String)> = breadth_first(root)
-        .into_iter()
-        .filter_map(|p| Some((p, p.name()?)))
-        .collect();
+    let tree: Vec<(Process, String)> =
+        breadth_first(root).into_iter().filter_map(|p| Some((p, p.name()?))).collect();
     let first = |is: &dyn Fn(&str, &str) -> bool| {
         names.iter().find_map(|name| tree.iter().find(|(_, n)| is(n, name)).map(|(p, _)| *p))
     };

@@ -128,7 +128,6 @@ pub struct Screen {
     pub(super) modify_keys: u16,
     /// The stacks of kitty keyboard flags of the primary and the alternate screen.
     pub(super) kitty: [Vec<u8>; 2],
-    bytes: u64,
     scrolled: u64,
     /// Length of the primary screen's scrollback when lines were last counted.
     history: usize,
@@ -172,7 +171,6 @@ impl Screen {
             modes: BTreeMap::new(),
             modify_keys: 0,
             kitty: [Vec::new(), Vec::new()],
-            bytes: 0,
             scrolled: 0,
             history: 0,
             reported: 0,

@@ -3,7 +3,9 @@
 use super::Stat;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use sysinfo::{Pid, Process, ProcessRefreshKind, ProcessStatus, ProcessesToUpdate, System, UpdateKind};
+use sysinfo::{
+    Pid, Process, ProcessRefreshKind, ProcessStatus, ProcessesToUpdate, System, UpdateKind,
+};
 
 fn look<T>(pid: u32, what: ProcessRefreshKind, take: impl Fn(&Process) -> T) -> Option<T> {
     let mut system = System::new().ok()?;

@@ -38,7 +38,9 @@ impl Drop for Tree {
 
 /// Starts a process of the name in the background of a script.
 fn named(name: &str) -> String {
-    format!("bash -c 'printf {name} > /proc/self/comm; while :; do read -t 5 < <(:); sleep 5; done' & ")
+    format!(
+        "bash -c 'printf {name} > /proc/self/comm; while :; do read -t 5 < <(:); sleep 5; done' & "
+    )
 }
 
 fn names(list: &[&str]) -> Vec<String> {
@@ -72,7 +74,8 @@ fn the_terminals_child_itself_can_be_the_agent() {
 
 #[test]
 fn an_exact_name_wins_over_a_word_and_a_part_of_a_word_is_none() {
-    let script = format!("{}{}{} echo ready; read", named("sample"), named("amp-cli"), named("amp"));
+    let script =
+        format!("{}{}{} echo ready; read", named("sample"), named("amp-cli"), named("amp"));
     let tree = Tree::new(&script, "t3");
     for name in ["sample", "amp-cli", "amp"] {
         wait_for_name(tree.pid(), name);

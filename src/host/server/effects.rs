@@ -1,7 +1,6 @@
 //! Performing effects: once each, in order.
 
 use super::{CrashAt, Next, Server};
-use crate::core::dialect::NoAnswer;
 use crate::core::{Effect, Input};
 use crate::host::terminal::Command;
 use crate::proto::{AgentId, HopInfo};
@@ -81,11 +80,6 @@ impl Server {
         if let Some(agent) = self.agents.get(&agent) {
             agent.command(Command::Check { token }).await;
         }
-    }
-
-    fn extract(&mut self, agent: AgentId, token: u64) {
-        let result = Err(NoAnswer::NoRecord("its profile names no records".to_owned()));
-        self.next.push_back(Next::Input(Input::Extracted { agent, token, result }));
     }
 
     /// `false`: it could not be stored, and the core has been told.

@@ -2,10 +2,10 @@
 
 use super::clients::Outlet;
 use super::{Event, Incoming};
+use crate::host::attach::{self, Wants};
 use crate::host::lock::HostLock;
 use crate::host::outbox::Outbox;
 use crate::host::paths::Paths;
-use crate::host::attach::{self, Wants};
 use crate::host::{editor, hook, peer, shell};
 use crate::proto::{ClientId, ErrorInfo};
 use std::os::unix::net::UnixListener as StdListener;

@@ -81,8 +81,7 @@ impl Site {
     }
 
     fn append(&self, bytes: &[u8]) {
-        let mut file =
-            File::options().create(true).append(true).open(self.path()).unwrap();
+        let mut file = File::options().create(true).append(true).open(self.path()).unwrap();
         file.write_all(bytes).unwrap();
     }
 }
