@@ -87,8 +87,7 @@ impl Case {
         let socket = self.dir.path().join(name);
         let runtime = format!("set runtimepath^={ROOT}");
         let socket_arg = socket.display().to_string();
-        let argv =
-            [nvim.to_str().unwrap(), "--clean", "--listen", &socket_arg, "--cmd", &runtime];
+        let argv = [nvim.to_str().unwrap(), "--clean", "--listen", &socket_arg, "--cmd", &runtime];
         let term = Term::spawn(&argv, &self.env, &self.project(), 40, 120);
         Editor { case: self, term, socket }
     }
@@ -140,8 +139,10 @@ impl Editor<'_> {
 
     /// Opens a demo agent and waits until it can be used.
     async fn open(&self, name: &str, split: &str) {
-        self.command(&format!("Mado open demo name={name} split={split} -- --role {name} --think 100"))
-            .await;
+        self.command(&format!(
+            "Mado open demo name={name} split={split} -- --role {name} --think 100"
+        ))
+        .await;
         self.wait_lua("vim.b.mado_agent", name).await;
         let what = format!("{name} to be idle");
         let idle = || self.case.agent(name)["phase"] == "idle";
@@ -298,7 +299,8 @@ async fn what_happens_in_the_background_leaves_cursor_focus_mode_view_and_sizes_
     let sizes = (size("planner"), size("reviewer"));
 
     assert!(case.mado(&["send", "planner", "plan a release"]).status.success());
-    let routed = || case.list("log").iter().any(|h| h["route"] != Value::Null && h["state"] == "answered");
+    let routed =
+        || case.list("log").iter().any(|h| h["route"] != Value::Null && h["state"] == "answered");
     editor.term.wait_until("the routed hop", PATIENCE, routed).await;
     editor.wait_lua("#require('mado').hops()", "2").await;
     editor.wait_lua("vim.fn.getqflist({ size = 0 }).size", "2").await;

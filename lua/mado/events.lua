@@ -164,6 +164,9 @@ function M.host_gone(project, hello)
     end
   end
   state.forget(project)
+  if views() then
+    views().forget(project)
+  end
   fire('MadoHost', { state = 'gone', project = project, pid = hello.pid, version = hello.version })
   M.changed()
   if #names > 0 then
