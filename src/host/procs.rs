@@ -1,4 +1,5 @@
-//! Which process below a terminal is the agent, and what the system knows of it.
+//! Processes: which one below a terminal is the agent, and who descends from whom. Ending them, and
+//! finding what was left behind, is `reap`'s work.
 //!
 //! Children are looked up from the terminal's own child downwards and known pids are refreshed; the
 //! whole process table is not read. The system is asked in `sys`: `/proc` on Linux (41 µs for the
@@ -17,6 +18,9 @@ mod sys;
 
 /// The most processes that are looked at below one terminal.
 const MAX_LOOK: usize = 4096;
+
+/// Deepest ancestry that is followed.
+const MAX_DEPTH: usize = 64;
 
 /// A process that a pid cannot be mistaken for: pids are reused, start times are not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -107,6 +111,23 @@ pub fn breadth_first(root: u32) -> Vec<Process> {
         queue.extend(sys::children(pid));
     }
     found
+}
+
+/// A process and its ancestors, nearest first. One whose parents have died belongs to nobody.
+#[must_use]
+pub fn ancestors(pid: u32) -> Vec<u32> {
+    let mut list = vec![pid];
+    let mut at = pid;
+    while list.len() < MAX_DEPTH {
+        match sys::stat(at).map(|s| s.parent) {
+            Some(parent) if parent != 0 && !list.contains(&parent) => {
+                list.push(parent);
+                at = parent;
+            }
+            _ => break,
+        }
+    }
+    list
 }
 
 /// What the system knows of a process.

@@ -14,6 +14,7 @@ fn the_agent_is_found_below_the_terminals_child() {
     let agent = find_agent(tree.pid(), &names(&["claude"])).unwrap();
     assert_ne!(agent.pid, tree.pid());
     assert_eq!(agent.name().as_deref(), Some("claude"));
+    assert_eq!(ancestors(agent.pid)[..3], [agent.pid, tree.pid(), std::process::id()]);
 }
 
 #[test]
