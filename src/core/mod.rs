@@ -12,6 +12,7 @@ mod firing;
 mod hop;
 mod hub;
 mod io;
+pub mod keys;
 mod lifecycle;
 pub mod profile;
 mod route;

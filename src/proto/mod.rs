@@ -3,6 +3,7 @@
 //! Architecture invariant: nothing here decides anything, and nothing here depends on another
 //! room of the house.
 
+pub mod attach;
 mod event;
 mod info;
 mod request;

@@ -1,0 +1,64 @@
+//! The start after an unclean end: leftovers are ended, hops without a final state go to the core.
+
+use super::{Loaded, Server};
+use crate::core::{Input, RestoredHop};
+use crate::host::reap::{self, Leader};
+use crate::host::store::{AgentRecord, StoredHop, load_agents};
+use std::time::Duration;
+use tokio::task::JoinSet;
+
+/// Between the signals that end what a host that died has left.
+const GRACE: Duration = Duration::from_millis(500);
+
+impl Server {
+    /// The first thing a host does. Its own agents do not exist yet.
+    pub(super) async fn recover(&mut self, loaded: Loaded) {
+        let (records, warning) = load_agents(&self.options.paths);
+        if let Some(warning) = warning {
+            tracing::warn!("{warning}");
+        }
+        end_leftovers(&records).await;
+        let hops: Vec<RestoredHop> =
+            loaded.open.into_values().map(|stored| restore(stored, &records)).collect();
+        self.earlier = loaded.finished;
+        // The folders of agents that are gone. Their records have just been looked at.
+        let folder = self.options.paths.state.join("agents");
+        if let Err(e) = std::fs::remove_dir_all(&folder)
+            && e.kind() != std::io::ErrorKind::NotFound
+        {
+            tracing::warn!("{} cannot be removed: {e}", folder.display());
+        }
+        self.save();
+        self.step(Input::Restored { hops, next_hop: loaded.next_hop }).await;
+    }
+}
+
+fn restore(stored: StoredHop, records: &[AgentRecord]) -> RestoredHop {
+    let StoredHop { hop, enter } = stored;
+    let target = records.iter().find(|r| r.name == hop.target && r.project == hop.project);
+    let in_record = enter && target.is_some_and(|t| in_record(t, hop.prompt.as_deref()));
+    RestoredHop { hop, enter, in_record }
+}
+
+/// Whether the target's own record holds the prompt.
+fn in_record(_target: &AgentRecord, _prompt: Option<&str>) -> bool {
+    false
+}
+
+/// Ends what is left of the agents of a host that died: all at once, since each may take a while.
+async fn end_leftovers(records: &[AgentRecord]) {
+    let mut tasks = JoinSet::new();
+    for record in records.iter().filter(|r| !r.mark.is_empty()) {
+        let leader = Leader { pid: record.pid, started: record.start };
+        let (mark, name) = (record.mark.clone(), record.name.clone());
+        tasks.spawn(async move {
+            let left = reap::end(leader, mark, GRACE).await;
+            if left.is_empty() {
+                tracing::info!("nothing is left of {name}, an agent of a host that died");
+            } else {
+                tracing::error!("{name}, an agent of a host that died: {left:?} do not end");
+            }
+        });
+    }
+    while tasks.join_next().await.is_some() {}
+}

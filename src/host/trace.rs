@@ -1,0 +1,162 @@
+//! `MADO_TRACE`: every step of the core as one line, and `mado replay`, which repeats them.
+//!
+//! A trace holds prompts and answers but no environment values: they are replaced before they are
+//! written, in inputs and effects alike, so that the effects still follow from the inputs.
+
+use super::paths::private_file;
+use crate::core::{Effect, Hub, Input, Now};
+use crate::proto::{ErrorInfo, Request};
+use serde::{Deserialize, Serialize};
+use std::fs::{File, OpenOptions};
+use std::io::{BufRead, BufReader, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+/// What stands for an environment value.
+const HIDDEN: &str = "…";
+
+/// First line: what the hub was made with.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Head {
+    version: String,
+    protocol: u32,
+    #[serde(default)]
+    timing: serde_json::Value,
+}
+
+/// Every further line: one step.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Step {
+    now: Now,
+    input: Input,
+    effects: Vec<Effect>,
+}
+
+/// An open trace.
+#[derive(Debug)]
+pub struct Trace {
+    out: BufWriter<File>,
+}
+
+impl Trace {
+    /// Starts a trace, replacing what the file held.
+    pub fn create(path: &Path, timing: serde_json::Value) -> Result<Trace, ErrorInfo> {
+        let failed = |e: std::io::Error| {
+            ErrorInfo::new(
+                "trace",
+                format!("the trace {} cannot be written: {e}", path.display()),
+                "set MADO_TRACE to a file that you can write, or unset it",
+            )
+        };
+        let mut options = OpenOptions::new();
+        let file = private_file(options.write(true).create(true).truncate(true), path)
+            .map_err(failed)?;
+        let mut trace = Trace { out: BufWriter::new(file) };
+        let head = Head {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            protocol: crate::proto::PROTOCOL,
+            timing,
+        };
+        trace.line(&head).map_err(failed)?;
+        Ok(trace)
+    }
+
+    /// Adds a step. A trace that cannot be written ends; it never stops the host.
+    pub fn step(&mut self, now: Now, input: &Input, effects: &[Effect]) {
+        let mut input = input.clone();
+        hide_input(&mut input);
+        let mut effects = effects.to_vec();
+        effects.iter_mut().for_each(hide_effect);
+        if let Err(e) = self.line(&Step { now, input, effects }) {
+            tracing::warn!("the trace is incomplete: {e}");
+        }
+    }
+
+    fn line(&mut self, value: &impl Serialize) -> std::io::Result<()> {
+        serde_json::to_writer(&mut self.out, value)?;
+        self.out.write_all(b"\n")?;
+        self.out.flush()
+    }
+}
+
+fn hide_input(input: &mut Input) {
+    if let Input::Request { request: Request::Open(open), .. } = input {
+        open.env.values_mut().for_each(|v| HIDDEN.clone_into(v));
+    }
+}
+
+fn hide_effect(effect: &mut Effect) {
+    if let Effect::Spawn(spawn) = effect {
+        spawn.env.values_mut().for_each(|v| HIDDEN.clone_into(v));
+    }
+}
+
+/// The result of a replay.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Replayed {
+    /// All steps gave the same effects.
+    Same {
+        /// How many steps.
+        steps: usize,
+    },
+    /// A step gave other effects.
+    Differs {
+        /// Line of the file, from 1.
+        line: usize,
+        /// The input of the step.
+        input: String,
+        /// The effect that the trace holds at the first difference.
+        recorded: Option<String>,
+        /// The effect that the core gives now.
+        now: Option<String>,
+    },
+}
+
+/// Runs a trace through a new hub, made by `make` from the recorded timing.
+pub fn replay(
+    path: &Path,
+    make: impl FnOnce(&serde_json::Value) -> Result<Hub, ErrorInfo>,
+) -> Result<Replayed, ErrorInfo> {
+    let file = File::open(path).map_err(|e| {
+        let message = format!("the trace {} cannot be read: {e}", path.display());
+        ErrorInfo::new("trace", message, "give the path of a file that MADO_TRACE wrote")
+    })?;
+    let mut lines = BufReader::new(file).lines().enumerate();
+    let bad = |number: usize, e: &dyn std::fmt::Display| {
+        let message = format!("{}:{}: not a line of a trace: {e}", path.display(), number + 1);
+        ErrorInfo::new("trace", message, "give the path of a file that MADO_TRACE wrote")
+    };
+    let head: Head = match lines.next() {
+        Some((n, Ok(text))) => serde_json::from_str(&text).map_err(|e| bad(n, &e))?,
+        Some((n, Err(e))) => return Err(bad(n, &e)),
+        None => return Err(bad(0, &"it is empty")),
+    };
+    let mut hub = make(&head.timing)?;
+    let mut steps = 0;
+    for (number, text) in lines {
+        let text = text.map_err(|e| bad(number, &e))?;
+        let step: Step = serde_json::from_str(&text).map_err(|e| bad(number, &e))?;
+        let input = serde_json::to_string(&step.input).unwrap_or_default();
+        let effects = hub.step(step.now, step.input);
+        if let Some(at) = first_difference(&step.effects, &effects) {
+            let show = |list: &[Effect]| list.get(at).and_then(|e| serde_json::to_string(e).ok());
+            return Ok(Replayed::Differs {
+                line: number + 1,
+                input,
+                recorded: show(&step.effects),
+                now: show(&effects),
+            });
+        }
+        steps += 1;
+    }
+    Ok(Replayed::Same { steps })
+}
+
+fn first_difference(a: &[Effect], b: &[Effect]) -> Option<usize> {
+    (0..a.len().max(b.len())).find(|&i| a.get(i) != b.get(i))
+}
+
+/// Where the trace goes, if anywhere.
+#[must_use]
+pub fn path_from_env() -> Option<PathBuf> {
+    std::env::var_os("MADO_TRACE").filter(|v| !v.is_empty()).map(PathBuf::from)
+}
