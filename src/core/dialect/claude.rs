@@ -216,9 +216,8 @@ fn user(line: UserLine) -> Result<LineKind, Unreadable> {
 
 fn assistant(line: AssistantLine) -> Result<LineKind, Unreadable> {
     let message = line.message.ok_or_else(|| Unreadable::field("an assistant line", "message"))?;
-    let content = message
-        .content
-        .ok_or_else(|| Unreadable::field("an assistant line", "message.content"))?;
+    let content =
+        message.content.ok_or_else(|| Unreadable::field("an assistant line", "message.content"))?;
     let texts = texts(&content);
     if line.api_error.unwrap_or(false) {
         let (code, text) = api_error(&texts.join("\n"));
@@ -363,8 +362,7 @@ pub fn cwd_to_project_dir(cwd: &str) -> String {
     if name.len() <= LONGEST {
         return name;
     }
-    let hash =
-        cwd.encode_utf16().fold(0_i32, |h, u| h.wrapping_mul(31).wrapping_add(i32::from(u)));
+    let hash = cwd.encode_utf16().fold(0_i32, |h, u| h.wrapping_mul(31).wrapping_add(i32::from(u)));
     format!("{}-{}", &name[..LONGEST], base36(hash.unsigned_abs()))
 }
 

@@ -43,9 +43,7 @@ pub fn parse_hook(payload: &str) -> Result<HookEvent, Unreadable> {
             turn: p.prompt_id,
             text: need(p.prompt, "prompt")?,
         },
-        "PermissionRequest" => {
-            HookEvent::PermissionAsked { tool: need(p.tool_name, "tool_name")? }
-        }
+        "PermissionRequest" => HookEvent::PermissionAsked { tool: need(p.tool_name, "tool_name")? },
         "PostToolUse" | "PostToolUseFailure" | "PermissionDenied" => {
             HookEvent::ToolDone { tool: need(p.tool_name, "tool_name")? }
         }

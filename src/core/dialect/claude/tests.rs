@@ -168,7 +168,10 @@ fn a_missing_field_is_named_and_no_older_answer_stands_in() {
     let end = t.lines().position(|l| l.contains("\"turn_duration\"")).unwrap();
     let good: Vec<&str> = t.lines().take(end + 1).collect();
     for (bad, field) in [
-        (r#"{"type":"assistant","message":{"content":[{"type":"text","text":"x"}]}}"#, "message.id"),
+        (
+            r#"{"type":"assistant","message":{"content":[{"type":"text","text":"x"}]}}"#,
+            "message.id",
+        ),
         (r#"{"type":"assistant","message":{"id":"m"}}"#, "message.content"),
         (r#"{"type":"assistant","message":{"id":7,"content":[]}}"#, "message.id"),
         (r#"{"type":"user","uuid":"u"}"#, "message.content"),
@@ -202,8 +205,7 @@ fn versions_without_prompt_ids_and_origins_are_understood() {
     let line = r#"{"type":"user","uuid":"u1","message":{"content":[{"type":"text","text":"hi"}]}}"#;
     let kind = parse_line(line).unwrap().kind;
     assert_eq!(kind, LineKind::Prompt { turn: "u1".into(), text: "hi".into(), human: true });
-    let line =
-        r#"{"type":"user","uuid":"u1","message":{"content":"<task-notification>\n</task-notification>"}}"#;
+    let line = r#"{"type":"user","uuid":"u1","message":{"content":"<task-notification>\n</task-notification>"}}"#;
     assert!(matches!(parse_line(line).unwrap().kind, LineKind::Prompt { human: false, .. }));
 }
 
@@ -283,18 +285,18 @@ fn every_hook_of_a_real_session_is_understood() {
             if text == "hello there"));
         assert!(matches!(&events[2], HookEvent::Stop { answer: Some(a), background: 0, .. }
             if a == "ECHO \"hello there\" ENDECHO"));
-        let asked = events.iter().filter(
-            |e| matches!(e, HookEvent::PermissionAsked { tool } if tool == "Bash"),
-        );
+        let asked = events
+            .iter()
+            .filter(|e| matches!(e, HookEvent::PermissionAsked { tool } if tool == "Bash"));
         assert_eq!(asked.count(), 2);
         assert!(events.iter().any(|e| matches!(e, HookEvent::StopFailure { error, turn: Some(_) }
             if error == "API Error: 400 mock 400")));
         assert!(events.iter().any(|e| matches!(e, HookEvent::Stop { background: 1, .. })));
         assert!(events.iter().any(|e| matches!(e, HookEvent::ToolDone { tool } if tool == "Bash")));
         assert_eq!(events.last(), Some(&HookEvent::SessionEnd));
-        let subagents = events.iter().filter(
-            |e| matches!(e, HookEvent::Other { name } if name.starts_with("Subagent")),
-        );
+        let subagents = events
+            .iter()
+            .filter(|e| matches!(e, HookEvent::Other { name } if name.starts_with("Subagent")));
         assert_eq!(subagents.count(), 2);
     }
 }
@@ -316,19 +318,19 @@ fn the_status_file_of_a_real_session_is_understood() {
             match parse_status(&text).unwrap() {
                 Some(file) => {
                     assert!(file.proc_start.is_some() && file.started_at.is_some());
-                    assert_eq!(file.state == Some(StatusState::Waiting), file.waiting_for.is_some());
+                    assert_eq!(
+                        file.state == Some(StatusState::Waiting),
+                        file.waiting_for.is_some()
+                    );
                     states.push(file.state);
                 }
                 None => assert!(text.is_empty(), "2.1.197 was caught with an empty file"),
             }
         }
         assert_eq!(states[0], None);
-        for state in [
-            StatusState::Idle,
-            StatusState::Busy,
-            StatusState::Waiting,
-            StatusState::Background,
-        ] {
+        for state in
+            [StatusState::Idle, StatusState::Busy, StatusState::Waiting, StatusState::Background]
+        {
             assert!(states.contains(&Some(state)), "{state:?}");
         }
     }
