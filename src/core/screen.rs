@@ -73,7 +73,10 @@ fn find_box(view: &ScreenView, rules: &ComposerRules) -> Option<Composer> {
     let rows = &view.rows;
     let footer_rows = if rules.footer_rows == 0 { 8 } else { rules.footer_rows };
     for i in (0..rows.len()).rev() {
-        if first.prefix_len(&rows[i].text).is_none() {
+        // Where rows are hidden, the first one on the screen is one of the further ones.
+        let hidden = if i > 0 { hidden_rows(&rows[i - 1].text, rules) } else { 0 };
+        let mark = if hidden > 0 { rules.rest.as_ref().unwrap_or(first) } else { first };
+        if mark.prefix_len(&rows[i].text).is_none() {
             continue;
         }
         let has_top = rules.top.as_ref().is_none_or(|top| i > 0 && top.is_match(&rows[i - 1].text));
@@ -104,8 +107,7 @@ fn find_box(view: &ScreenView, rules: &ComposerRules) -> Option<Composer> {
             continue;
         }
         let top = if rules.top.is_some() { i - 1 } else { i };
-        let hidden = if top < i { hidden_rows(&rows[top].text, rules) } else { 0 };
-        let text = box_text(&rows[i..=last], view, i, rules);
+        let text = box_text(&rows[i..=last], view, i, mark, rules);
         return Some(Composer { top, last, text, hidden });
     }
     None
@@ -122,11 +124,17 @@ fn hidden_rows(top: &str, rules: &ComposerRules) -> usize {
         .unwrap_or(0)
 }
 
-fn box_text(rows: &[Row], view: &ScreenView, first: usize, rules: &ComposerRules) -> String {
+fn box_text(
+    rows: &[Row],
+    view: &ScreenView,
+    first: usize,
+    first_mark: &Pattern,
+    rules: &ComposerRules,
+) -> String {
     let mut lines = Vec::new();
     let mut faint_chars = 0usize;
     for (k, row) in rows.iter().enumerate() {
-        let mark = if k == 0 { rules.first.as_ref() } else { rules.rest.as_ref() };
+        let mark = if k == 0 { Some(first_mark) } else { rules.rest.as_ref() };
         let skip = mark.and_then(|m| m.prefix_len(&row.text)).unwrap_or(0);
         let skip = row.text[..skip].chars().count();
         let mut line = String::new();

@@ -3,6 +3,8 @@
 //! Each dialect is a pure parser from what a program wrote (transcript lines, hook payloads,
 //! status files) to these types. Reading bytes is the host's work.
 
+pub mod claude;
+
 use serde::{Deserialize, Serialize};
 
 /// Something an agent's record (its transcript) says.
