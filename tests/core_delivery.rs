@@ -329,3 +329,41 @@ fn every_hop_ends_in_exactly_one_final_state() {
     assert_eq!(finals.len(), 2);
     assert!(finals.values().all(|n| *n == 1), "{finals:?}");
 }
+
+#[test]
+fn an_enter_that_the_terminal_refused_is_decided_anew() {
+    let mut sim = Sim::new();
+    let a = sim.open("a", ALL);
+    sim.fake(a).refuse_enter = 1;
+    let hop = sim.send("a", "text");
+    sim.run(3_000);
+    assert_eq!(sim.hop(hop).state, HopState::Answered);
+    assert_eq!(sim.fake(a).submits, ["text"]);
+    let intents: Vec<Option<bool>> = sim.records.iter().map(|(_, enter)| *enter).collect();
+    let entered = |e: &&Option<bool>| **e == Some(true);
+    assert_eq!(intents.iter().filter(entered).count(), 2, "{intents:?}");
+    // Between the two the store must not believe in an Enter that was never sent.
+    let first = intents.iter().position(|e| *e == Some(true)).unwrap();
+    assert_eq!(intents[first + 1], Some(false), "{intents:?}");
+}
+
+#[test]
+fn a_dialog_that_made_the_terminal_refuse_the_enter_keeps_it_back() {
+    let mut sim = Sim::new();
+    let a = sim.open("a", ALL);
+    sim.fake(a).refuse_enter = 1;
+    let hop = sim.send("a", "text");
+    while sim.fake(a).refuse_enter > 0 {
+        sim.run(10);
+    }
+    sim.fake(a).dialog = true;
+    sim.show(a);
+    sim.run(5_000);
+    assert!(sim.fake(a).submits.is_empty());
+    let h = sim.hop(hop);
+    assert_eq!((h.state, h.reason_code.as_str()), (HopState::Queued, "asks"));
+    sim.fake(a).dialog = false;
+    sim.show(a);
+    sim.run(10_000);
+    assert_eq!(sim.fake(a).submits, ["text"]);
+}

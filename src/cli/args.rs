@@ -102,6 +102,9 @@ pub struct AttachArgs {
     /// Show only: keys are not sent on
     #[arg(long)]
     pub read_only: bool,
+    /// The host's socket for this, if it is known
+    #[arg(long, value_name = "PATH")]
+    pub socket: Option<PathBuf>,
 }
 
 /// `mado wait`.

@@ -125,7 +125,8 @@ fn human(report: &Value) {
     match &report["host"] {
         Value::Null => out::line("host      none is running"),
         host => {
-            let mut line = format!("host      pid {}, version {}", host["pid"], text(&host["version"]));
+            let mut line =
+                format!("host      pid {}, version {}", host["pid"], text(&host["version"]));
             if let Some(problem) = host["problem"].as_str() {
                 line.push_str(&format!(": {problem}"));
             }

@@ -1,6 +1,7 @@
 //! The commands: what they take, and one call each.
 
 mod args;
+mod attach;
 mod client;
 mod health;
 mod hook;

@@ -236,7 +236,8 @@ pub fn stop(paths: &Paths) -> Result<(), ErrorInfo> {
     let until = Instant::now() + Duration::from_secs(5);
     while lives(record.pid) {
         if Instant::now() > until {
-            let message = format!("the agents have ended but the host (pid {}) has not", record.pid);
+            let message =
+                format!("the agents have ended but the host (pid {}) has not", record.pid);
             return Err(ErrorInfo::new("host_lives", message, "end it with kill"));
         }
         std::thread::sleep(Duration::from_millis(10));

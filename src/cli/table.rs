@@ -7,13 +7,11 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 fn print(head: &[&str], rows: &[Vec<String>]) {
     let columns = head.len();
-    let width = |i: usize| {
-        rows.iter().map(|r| r[i].width()).chain([head[i].width()]).max().unwrap_or(0)
-    };
+    let width =
+        |i: usize| rows.iter().map(|r| r[i].width()).chain([head[i].width()]).max().unwrap_or(0);
     let widths: Vec<usize> = (0..columns).map(width).collect();
-    let limit = rustix::termios::tcgetwinsize(std::io::stdout()).map_or(usize::MAX, |w| {
-        if w.ws_col == 0 { usize::MAX } else { usize::from(w.ws_col) }
-    });
+    let limit = rustix::termios::tcgetwinsize(std::io::stdout())
+        .map_or(usize::MAX, |w| if w.ws_col == 0 { usize::MAX } else { usize::from(w.ws_col) });
     let show = |cells: &[&str]| {
         let mut text = String::new();
         for (cell, width) in cells.iter().zip(&widths) {
@@ -163,10 +161,7 @@ pub fn queue(items: &[QueueItem]) {
     let row = |q: &QueueItem| {
         vec![q.target.clone(), q.hop.to_string(), span(q.age_ms), q.waiting_for.clone()]
     };
-    print(
-        &["TARGET", "HOP", "FOR", "WAITING FOR"],
-        &items.iter().map(row).collect::<Vec<_>>(),
-    );
+    print(&["TARGET", "HOP", "FOR", "WAITING FOR"], &items.iter().map(row).collect::<Vec<_>>());
 }
 
 /// One hop, all of it.

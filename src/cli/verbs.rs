@@ -2,7 +2,7 @@
 
 use super::args::{Command, ListScope, OpenArgs, Scope};
 use super::client::{Client, unexpected};
-use super::{out, serve, table};
+use super::{attach, out, serve, table};
 use mado::host::paths::{Paths, project_of};
 use mado::proto::{
     AgentParams, ErrorInfo, FireParams, HandoffParams, HopId, HopsParams, ListParams, OpenParams,
@@ -33,10 +33,7 @@ fn cwd() -> Result<std::path::PathBuf, ErrorInfo> {
 pub fn run(command: Command) -> Result<ExitCode, ErrorInfo> {
     match command {
         Command::Open(a) => return open(a),
-        Command::Attach(a) => {
-            let message = format!("{} cannot be attached yet", a.agent);
-            return Err(ErrorInfo::new("not_yet", message, ""));
-        }
+        Command::Attach(a) => return attach::run(&a, project(a.project.as_deref())?),
         Command::Ls(l) => list(&l, Request::Agents)?,
         Command::Routes(l) => list(&l, Request::Routes)?,
         Command::Queue(l) => list(&l, Request::Queue)?,
@@ -44,8 +41,7 @@ pub fn run(command: Command) -> Result<ExitCode, ErrorInfo> {
             let all = list.all || hop.is_some();
             let whole = hop.is_some() && !list.scope.json;
             let hop = hop.map(HopId);
-            let make =
-                |project| Request::Hops(HopsParams { project, all, route, hop, limit });
+            let make = |project| Request::Hops(HopsParams { project, all, route, hop, limit });
             match ask(&list.scope, make)? {
                 Reply::Hops(hops) if whole => hops.iter().for_each(table::hop),
                 reply => show(reply, list.scope.json, list.all),
@@ -67,9 +63,11 @@ pub fn run(command: Command) -> Result<ExitCode, ErrorInfo> {
         Command::Disconnect { route, scope } => {
             simple(&scope, |project| Request::Disconnect(RouteParams { project, route }))?;
         }
-        Command::Trigger { route, trigger, pattern, scope } => raw(&scope, "trigger", |project| {
-            json!({"project": project, "route": route, "trigger": trigger, "pattern": pattern})
-        })?,
+        Command::Trigger { route, trigger, pattern, scope } => raw(
+            &scope,
+            "trigger",
+            |project| json!({"project": project, "route": route, "trigger": trigger, "pattern": pattern}),
+        )?,
         Command::Transform { route, transform, template, scope } => {
             raw(&scope, "transform", |project| {
                 json!({"project": project, "route": route, "transform": transform,
@@ -94,9 +92,9 @@ pub fn run(command: Command) -> Result<ExitCode, ErrorInfo> {
         Command::Handoff { source, target, text, scope } => simple(&scope, |project| {
             Request::Handoff(HandoffParams { project, source, target, text })
         })?,
-        Command::Rename { agent, name, scope } => simple(&scope, |project| {
-            Request::Rename(RenameParams { project, agent, name })
-        })?,
+        Command::Rename { agent, name, scope } => {
+            simple(&scope, |project| Request::Rename(RenameParams { project, agent, name }))?
+        }
         Command::Close { agent, scope } => {
             simple(&scope, |project| Request::Close(AgentParams { project, agent }))?;
         }
@@ -222,8 +220,14 @@ fn route_options(pairs: &[String]) -> Result<Map<String, Value>, ErrorInfo> {
         };
         let text = matches!(
             key,
-            "trigger" | "pattern" | "transform" | "template" | "dispatch" | "stop_keyword"
-                | "stopKeyword" | "deliver"
+            "trigger"
+                | "pattern"
+                | "transform"
+                | "template"
+                | "dispatch"
+                | "stop_keyword"
+                | "stopKeyword"
+                | "deliver"
         );
         let parsed = match value.parse::<u64>() {
             Ok(number) if !text => number.into(),
@@ -276,8 +280,8 @@ mod tests {
 
     #[test]
     fn options_become_what_their_keys_take() {
-        let pairs = ["max_rounds=3", "confirm=false", "stop_keyword=5", "template=a=b"]
-            .map(str::to_owned);
+        let pairs =
+            ["max_rounds=3", "confirm=false", "stop_keyword=5", "template=a=b"].map(str::to_owned);
         let options = route_options(&pairs).unwrap();
         assert_eq!(options["max_rounds"], 3);
         assert_eq!(options["confirm"], false);

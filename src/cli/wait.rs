@@ -91,8 +91,7 @@ pub fn wait(a: &WaitArgs) -> Result<(), ErrorInfo> {
             }
         }
         Goal::Hop { id, .. } => {
-            let params =
-                HopsParams { project, all: true, hop: Some(*id), ..HopsParams::default() };
+            let params = HopsParams { project, all: true, hop: Some(*id), ..HopsParams::default() };
             let Reply::Hops(hops) = client.ask(&Request::Hops(params))? else {
                 return Err(unexpected(&Reply::Done));
             };
@@ -225,13 +224,7 @@ fn describe(event: &Event) -> String {
         Event::RouteGone { id, .. } => format!("route {id}: gone"),
         Event::Hop(h) => {
             let from = if h.source.is_empty() { "you" } else { h.source.as_str() };
-            format!(
-                "hop {} {from} -> {}: {} ({})",
-                h.id,
-                h.target,
-                state_name(h),
-                h.reason_text
-            )
+            format!("hop {} {from} -> {}: {} ({})", h.id, h.target, state_name(h), h.reason_text)
         }
         Event::Notice(n) => format!("notice: {}", n.text),
     }

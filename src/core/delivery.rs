@@ -398,6 +398,50 @@ impl Hub {
     /// A write was given up.
     pub(super) fn write_dropped(&mut self, id: AgentId, token: u64, written: usize) {
         self.resolve_residue(id, token, Some(written));
+        if written == 0 {
+            self.write_refused(id, token);
+        }
+    }
+
+    /// The terminal refused a write of the open delivery: between the look it was decided on and
+    /// the write the screen changed, or a person typed. Nothing was written, so look again.
+    fn write_refused(&mut self, id: AgentId, token: u64) {
+        let now = self.now;
+        let (retry, echo) = (self.timing.check_retry_ms, self.timing.echo_ms);
+        let Some(agent) = self.agents.get_mut(&id) else { return };
+        let accept = agent.profile.submit.accept_ms;
+        let Some(delivery) = agent.delivery.as_mut() else { return };
+        let hop_id = delivery.hop;
+        match delivery.stage {
+            Stage::Writing(t) if t == token => {
+                delivery.stage = Stage::Gap(now.mono + retry);
+                return;
+            }
+            Stage::Entering(t) if t == token => delivery.enters -= 1,
+            _ => return,
+        }
+        if delivery.entered() {
+            // The second Enter is only a help; what the first one does is still awaited.
+            delivery.stage = Stage::Submitted(now.mono, None, now.mono + accept);
+            return;
+        }
+        delivery.stage = Stage::Settle(now.mono + retry, now.mono + echo);
+        if let Some(hop) = self.hops.get_mut(&hop_id) {
+            hop.info.state = HopState::Typing;
+            hop.info.times.submitted = None;
+            hop.reason(
+                now,
+                "typing",
+                "the screen changed just before Enter: it is looked at again",
+            );
+        }
+        self.record(hop_id, Some(false));
+        self.publish_hop(hop_id);
+        let paused = self.agents.get(&id).and_then(|a| self.waits_for(a, hop_id));
+        if paused.is_some_and(|(code, _)| matches!(code.as_str(), "paused" | "no_editor")) {
+            // The pause came while the Enter was on its way and could not take it back then.
+            self.disturb(id);
+        }
     }
 
     fn resolve_residue(&mut self, id: AgentId, token: u64, written: Option<usize>) {

@@ -11,6 +11,7 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;
 use std::io::Write;
+use std::ops::Range;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -66,6 +67,17 @@ const STRIPPED: &[&str] = &[
     "TMUX",
     "TMUX_PANE",
     "STY",
+    // Of an agent that opens another one (seen: claude 2.1.332, in its hooks and its shell).
+    "CLAUDECODE",
+    "CLAUDE_PID",
+    "CLAUDE_CODE_SESSION_ID",
+    "CLAUDE_CODE_CHILD_SESSION",
+    "CLAUDE_CODE_ENTRYPOINT",
+    "CLAUDE_CODE_MESSAGING_SOCKET",
+    "CLAUDE_CODE_MESSAGING_TOKEN",
+    "CLAUDE_CODE_SSE_PORT",
+    "CLAUDE_PROJECT_DIR",
+    "AI_AGENT",
     "MADO_TRACE",
     "MADO_CRASH_AT",
 ];
@@ -80,7 +92,12 @@ pub fn prepare(spawn: &Spawn, site: &LaunchSite) -> Result<Launch, ErrorInfo> {
         fill(text, |key| match key {
             "mado" => Some(site.mado.to_owned()),
             "shell" => Some(
-                spawn.env.get("SHELL").filter(|s| !s.is_empty()).cloned().unwrap_or("/bin/sh".into()),
+                spawn
+                    .env
+                    .get("SHELL")
+                    .filter(|s| !s.is_empty())
+                    .cloned()
+                    .unwrap_or("/bin/sh".into()),
             ),
             "agent_dir" => Some(agent_dir.display().to_string()),
             "name" => Some(spawn.name.clone()),
@@ -240,6 +257,7 @@ const CLAUDE_HOOKS: &[&str] = &[
     "UserPromptSubmit",
     "PermissionRequest",
     "PostToolUse",
+    "PostToolUseFailure",
     "Stop",
     "StopFailure",
     "SessionEnd",
@@ -248,14 +266,12 @@ const CLAUDE_HOOKS: &[&str] = &[
 /// Settings with mado's hooks. A `--settings` among the user's arguments is merged and taken out
 /// of them; one that cannot be read is left alone and the reason returned.
 fn claude_settings(args: &mut Vec<String>, cwd: &Path, mado: &str) -> Result<Value, String> {
-    let (at, given, used) = match args.iter().position(|a| a == "--") {
-        // What follows `--` are not options.
-        Some(end) => find_settings(&args[..end]),
-        None => find_settings(args),
-    }?;
-    let mut settings = match &given {
+    // What follows `--` are not options.
+    let end = args.iter().position(|a| a == "--").unwrap_or(args.len());
+    let given = find_settings(&args[..end])?;
+    let mut settings = match given.last() {
         None => Map::new(),
-        Some(text) => {
+        Some((_, text)) => {
             let content = if text.trim_start().starts_with('{') {
                 text.clone()
             } else {
@@ -284,25 +300,29 @@ fn claude_settings(args: &mut Vec<String>, cwd: &Path, mado: &str) -> Result<Val
             _ => return Err(format!("hooks.{event} in --settings is not a list")),
         }
     }
-    if given.is_some() {
-        args.drain(at..at + used);
+    // Of several the last one wins entirely (seen: claude 2.1.332), so all of them can go.
+    for (range, _) in given.into_iter().rev() {
+        args.drain(range);
     }
     Ok(Value::Object(settings))
 }
 
-/// Where `--settings` stands, its value, and how many arguments it takes.
-fn find_settings(args: &[String]) -> Result<(usize, Option<String>, usize), String> {
-    let is = |a: &String| a == "--settings" || a.starts_with("--settings=");
-    let mut found = args.iter().enumerate().filter(|(_, a)| is(a));
-    let Some((at, arg)) = found.next() else { return Ok((0, None, 0)) };
-    if found.next().is_some() {
-        return Err("--settings is given more than once".to_owned());
+/// Where `--settings` stands, with its value.
+fn find_settings(args: &[String]) -> Result<Vec<(Range<usize>, String)>, String> {
+    let mut found = Vec::new();
+    let mut at = 0;
+    while let Some(arg) = args.get(at) {
+        let from = at;
+        at += 1;
+        if let Some(value) = arg.strip_prefix("--settings=") {
+            found.push((from..at, value.to_owned()));
+        } else if arg == "--settings" {
+            let value = args.get(at).ok_or("--settings has no value")?;
+            at += 1;
+            found.push((from..at, value.clone()));
+        }
     }
-    match (arg.strip_prefix("--settings="), args.get(at + 1)) {
-        (Some(value), _) => Ok((at, Some(value.to_owned()), 1)),
-        (None, Some(value)) => Ok((at, Some(value.clone()), 2)),
-        (None, None) => Err("--settings has no value".to_owned()),
-    }
+    Ok(found)
 }
 
 /// Quotes for a POSIX shell.
@@ -387,6 +407,11 @@ mod tests {
         assert_eq!(merged["env"]["A"], "1");
         assert_eq!(merged["hooks"]["Stop"].as_array().unwrap().len(), 2);
         assert_eq!(launch.argv[3..], ["x"]);
+        // Claude takes the last one only.
+        let launch =
+            case.prepare("claude", &["--settings", "{}", "-c", "--settings", own]).unwrap();
+        assert_eq!(settings(&launch), merged);
+        assert_eq!(launch.argv[3..], ["-c"]);
         std::fs::write(case.dir.path().join("s.json"), own).unwrap();
         let launch = case.prepare("claude", &["--settings=s.json"]).unwrap();
         assert_eq!(settings(&launch), merged);

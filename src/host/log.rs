@@ -73,8 +73,11 @@ mod tests {
     #[test]
     fn the_log_rotates_and_keeps_three() {
         let dir = tempfile::tempdir().unwrap();
-        let paths =
-            Paths { state: dir.path().into(), runtime: dir.path().into(), config: dir.path().into() };
+        let paths = Paths {
+            state: dir.path().into(),
+            runtime: dir.path().into(),
+            config: dir.path().into(),
+        };
         let mut log = Log::open(&paths).unwrap();
         log.rotate_at = 10;
         for _ in 0..20 {

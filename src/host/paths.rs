@@ -41,10 +41,7 @@ impl Paths {
     }
 
     /// Works the folders out from an environment. Nothing is created.
-    pub fn resolve(
-        var: impl Fn(&str) -> Option<OsString>,
-        uid: u32,
-    ) -> Result<Paths, ErrorInfo> {
+    pub fn resolve(var: impl Fn(&str) -> Option<OsString>, uid: u32) -> Result<Paths, ErrorInfo> {
         let set = |name: &str| var(name).filter(|v| !v.is_empty()).map(PathBuf::from);
         let folder = |own: &str, below: &str, xdg: &str, home: Option<&str>| {
             if let Some(path) = set(own) {

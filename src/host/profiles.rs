@@ -303,7 +303,10 @@ mod tests {
         let cases = [
             ("[submit]\n\nwait_msec = 3\n", ":3: submit.wait_msec: unknown field"),
             ("[submit]\nwait_ms = \"3\"\n", ":2: submit.wait_ms: invalid type: string"),
-            ("[screen]\nbusy_footer = [\n  'ok',\n  '(',\n]\n", ":4: screen.busy_footer[1]: invalid regular"),
+            (
+                "[screen]\nbusy_footer = [\n  'ok',\n  '(',\n]\n",
+                ":4: screen.busy_footer[1]: invalid regular",
+            ),
             ("\n[records]\ndialect = 'word'\n", ":3: records.dialect: unknown variant `word`"),
             ("name = 'other'\n", ":1: name: must be \"claude\""),
             ("[submit\n", ":1: "),
@@ -320,10 +323,12 @@ mod tests {
     #[test]
     fn an_error_of_the_editors_configuration_names_the_key() {
         let dir = tempfile::tempdir().unwrap();
-        let overrides =
-            [("claude".to_owned(), json!({"program": {"commnd": "x"}}))].into();
+        let overrides = [("claude".to_owned(), json!({"program": {"commnd": "x"}}))].into();
         let e = load(&paths(dir.path()), "claude", &overrides).unwrap_err();
-        assert!(e.message.starts_with("profiles.claude in the editor's configuration: program.commnd:"), "{e}");
+        assert!(
+            e.message.starts_with("profiles.claude in the editor's configuration: program.commnd:"),
+            "{e}"
+        );
     }
 
     #[test]
@@ -335,7 +340,10 @@ mod tests {
         assert!(e.message.contains("mine.toml:1: program: missing field `command`"), "{e}");
         let e = load(&paths, "nope", &Overrides::new()).unwrap_err();
         assert_eq!(e.code, "unknown_profile");
-        assert!(e.message.contains("nope") && e.remedy.contains("claude, demo, mine, shell"), "{e}");
+        assert!(
+            e.message.contains("nope") && e.remedy.contains("claude, demo, mine, shell"),
+            "{e}"
+        );
         assert!(load(&paths, "../mine", &Overrides::new()).is_err());
     }
 }

@@ -13,6 +13,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
+use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::process::Child;
 
@@ -174,7 +175,7 @@ fn executable(meta: &std::fs::Metadata) -> bool {
 impl Pty {
     /// Waits until something can be read, or the program's side is closed.
     pub async fn readable(&self) -> io::Result<()> {
-        // Readiness is kept; `read` clears it when there was nothing after all.
+        // The readiness stays set until a `read` finds nothing.
         self.master.readable().await.map(|mut guard| guard.retain_ready())
     }
 
@@ -185,29 +186,49 @@ impl Pty {
 
     /// Reads what is there into `buf`, without waiting.
     pub fn read(&self, buf: &mut [u8]) -> io::Result<Did> {
-        loop {
-            match rustix::io::read(&self.master, &mut *buf) {
-                // Linux says EIO; others say that they read nothing.
-                Ok(0) | Err(Errno::IO) => return Ok(Did::Closed),
-                Ok(n) => return Ok(Did::Bytes(n)),
-                Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => return Ok(Did::WouldBlock),
-                Err(e) => return Err(e.into()),
-            }
+        // Linux says EIO at the end; others say that they read nothing.
+        match self.attempt(Interest::READABLE, |fd| rustix::io::read(fd, &mut *buf)) {
+            Ok(0) | Err(Errno::IO) => Ok(Did::Closed),
+            Ok(n) => Ok(Did::Bytes(n)),
+            Err(Errno::AGAIN) => Ok(Did::WouldBlock),
+            Err(e) => Err(e.into()),
         }
     }
 
     /// Writes as much of `bytes` as the kernel takes, without waiting.
     pub fn write(&self, bytes: &[u8]) -> io::Result<Did> {
-        loop {
-            match rustix::io::write(&self.master, bytes) {
-                Ok(n) => return Ok(Did::Bytes(n)),
-                Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => return Ok(Did::WouldBlock),
-                Err(Errno::IO) => return Ok(Did::Closed),
-                Err(e) => return Err(e.into()),
-            }
+        match self.attempt(Interest::WRITABLE, |fd| rustix::io::write(fd, bytes)) {
+            Ok(n) => Ok(Did::Bytes(n)),
+            Err(Errno::AGAIN) => Ok(Did::WouldBlock),
+            Err(Errno::IO) => Ok(Did::Closed),
+            Err(e) => Err(e.into()),
         }
+    }
+
+    /// Makes a call at once, whether or not the runtime has heard yet that it would work: a look
+    /// at the screen needs what is there *now*. If the runtime believes that it would work and it
+    /// does not, the readiness is cleared.
+    fn attempt(
+        &self,
+        interest: Interest,
+        mut call: impl FnMut(&OwnedFd) -> rustix::io::Result<usize>,
+    ) -> rustix::io::Result<usize> {
+        let mut call = |fd: &OwnedFd| {
+            loop {
+                match call(fd) {
+                    Err(Errno::INTR) => {}
+                    done => return done,
+                }
+            }
+        };
+        let mut made = None;
+        // What it returns is in `made`, if it was made.
+        let _ = self.master.try_io(interest, |fd| {
+            let done = call(fd);
+            made = Some(done);
+            done.map_err(io::Error::from)
+        });
+        made.unwrap_or_else(|| call(self.master.get_ref()))
     }
 
     /// Sets the size; the program gets `SIGWINCH` if it changed.

@@ -47,6 +47,26 @@ pub fn full(screen: &mut Screen) -> Vec<u8> {
     out
 }
 
+/// The visible part in place, for a terminal of the model's size that has followed all along and
+/// only came to show its cells differently, by resizing them its own way. Its scrollback stays.
+pub fn visible(screen: &Screen) -> Vec<u8> {
+    let grid = screen.term.grid();
+    // What would misplace the cells is off while they are painted.
+    let mut out = b"\x18\x1b[?25l\x1b[r\x1b[?6l\x1b[4l\x1b[?7h\x1b(B\x1b)B\x0f".to_vec();
+    for line in 0..grid.screen_lines() {
+        out.extend_from_slice(format!("\x1b[{};1H\x1b[0m\x1b[2K", line + 1).as_bytes());
+        cells::cropped(grid, Line(line as i32), grid.columns(), &mut out);
+    }
+    out.extend_from_slice(b"\x1b[0m");
+    state(screen, &mut out);
+    place(screen, &mut out);
+    if screen.term.mode().contains(TermMode::SHOW_CURSOR) {
+        out.extend_from_slice(b"\x1b[?25h");
+    }
+    out.extend_from_slice(&screen.resume());
+    out
+}
+
 /// Runs `f` while the primary screen is the active one and returns the alternate screen, which the
 /// model clears when it is entered again.
 fn with_primary(screen: &mut Screen, f: impl FnOnce(&mut Screen)) -> Grid<Cell> {

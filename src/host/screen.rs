@@ -185,6 +185,7 @@ impl Screen {
 
     /// Takes the program's output. Appends to `viewers` what terminals that show it get.
     pub fn feed(&mut self, bytes: &[u8], now: Instant, viewers: &mut Vec<u8>) {
+        self.bytes += bytes.len() as u64;
         let mut seen = std::mem::take(&mut self.seen);
         self.filter.feed(bytes, viewers, &mut seen);
         let mut done = 0;
@@ -505,7 +506,7 @@ impl Screen {
             alt_screen: mode.contains(TermMode::ALT_SCREEN),
             scrolled: self.scrolled,
             scrolled_rows: Vec::new(),
-            bytes: 0,
+            bytes: self.bytes,
             foreground: None,
         }
     }

@@ -11,6 +11,7 @@ mod effects;
 mod recovery;
 mod sockets;
 
+use super::attach;
 use super::hook::HookMessage;
 use super::lock::{HostLock, HostRecord};
 use super::paths::Paths;
@@ -25,6 +26,7 @@ use crate::proto::{AgentId, ClientId, ErrorInfo, HopsParams, PROTOCOL, Request};
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use tokio::net::UnixStream;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -89,6 +91,10 @@ pub(super) enum Event {
     Client(Incoming),
     /// A hook spoke. `done` lets its process end.
     Hook { ancestry: Vec<u32>, message: HookMessage, done: oneshot::Sender<()> },
+    /// A viewer wants to see an agent.
+    Attach(attach::Connection),
+    /// The frame that ends a host of any version. Closing the stream is the answer.
+    StopFrame { force: bool, stream: UnixStream },
     /// The screen that a client asked for.
     Screen { client: ClientId, seq: u64, agent: AgentId, view: Option<Box<ScreenView>> },
     /// An input that took its time.
@@ -184,6 +190,8 @@ struct Server {
     crash_after: Option<(AgentId, u64)>,
     /// Who asked for the stop and is told when it is done.
     stop_askers: Vec<(ClientId, u64)>,
+    /// The same for those who asked by a frame: closed at the end.
+    stop_streams: Vec<UnixStream>,
     unused_since: Option<Instant>,
 }
 
@@ -216,6 +224,7 @@ impl Server {
             guard: None,
             crash_after: None,
             stop_askers: Vec::new(),
+            stop_streams: Vec::new(),
             unused_since: Some(Instant::now()),
         }
     }
@@ -255,6 +264,8 @@ impl Server {
         match event {
             Event::Client(incoming) => self.incoming(incoming).await,
             Event::Hook { ancestry, message, done } => self.hook(&ancestry, message, done).await,
+            Event::Attach(connection) => self.attach(connection).await,
+            Event::StopFrame { force, stream } => self.stop_frame(force, stream),
             Event::Screen { client, seq, agent, view } => {
                 self.screen_answer(client, seq, agent, view);
             }

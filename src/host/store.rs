@@ -98,8 +98,7 @@ impl Store {
         loaded.open = open.into_iter().collect();
         let skip = finished.len().saturating_sub(FINISHED);
         loaded.finished = finished.into_iter().skip(skip).map(|(_, h)| h.hop).collect();
-        let store =
-            Store { path, file, size, rotate_at, open: loaded.open.clone(), last_id };
+        let store = Store { path, file, size, rotate_at, open: loaded.open.clone(), last_id };
         Ok((store, loaded))
     }
 

@@ -21,8 +21,13 @@
 //! its author knew of. One that was decided before a key arrived is refused.
 
 mod handle;
+mod task;
+mod viewer;
+mod viewers;
+mod writes;
 
 pub use handle::{Closed, Envelope, TerminalHandle};
+pub use task::start;
 
 use super::screen::Colours;
 use crate::proto::AgentId;

@@ -48,8 +48,8 @@ impl Trace {
             )
         };
         let mut options = OpenOptions::new();
-        let file = private_file(options.write(true).create(true).truncate(true), path)
-            .map_err(failed)?;
+        let file =
+            private_file(options.write(true).create(true).truncate(true), path).map_err(failed)?;
         let mut trace = Trace { out: BufWriter::new(file) };
         let head = Head {
             version: env!("CARGO_PKG_VERSION").to_owned(),

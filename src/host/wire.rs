@@ -103,9 +103,9 @@ pub fn msgpack(value: &Value) -> rmpv::Value {
         },
         Value::String(s) => s.as_str().into(),
         Value::Array(list) => rmpv::Value::Array(list.iter().map(msgpack).collect()),
-        Value::Object(map) => rmpv::Value::Map(
-            map.iter().map(|(k, v)| (k.as_str().into(), msgpack(v))).collect(),
-        ),
+        Value::Object(map) => {
+            rmpv::Value::Map(map.iter().map(|(k, v)| (k.as_str().into(), msgpack(v))).collect())
+        }
     }
 }
 
@@ -172,7 +172,8 @@ mod tests {
 
     #[test]
     fn values_survive_the_way_to_lua() {
-        let value = json!({"a": [1, -2, 1.5, "x", null, true], "b": {"c": 18_446_744_073_709_551_615_u64}});
+        let value =
+            json!({"a": [1, -2, 1.5, "x", null, true], "b": {"c": 18_446_744_073_709_551_615_u64}});
         assert_eq!(json(msgpack(&value)), value);
     }
 }

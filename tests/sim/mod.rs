@@ -75,6 +75,8 @@ pub struct Fake {
     pub stand_in: Option<String>,
     /// Enter is ignored this many times (a completion menu eats it).
     pub eats_enter: u32,
+    /// The terminal refuses this many Enters: the screen changed after the look.
+    pub refuse_enter: u32,
     pub hooks: bool,
     pub status: bool,
     pub records: bool,
@@ -279,6 +281,11 @@ impl Sim {
             Effect::Write { agent, token, text } => {
                 let now = self.now;
                 let Some(fake) = self.agents.get_mut(&agent) else { return };
+                if fake.refuse_enter > 0 && text == "\r" {
+                    fake.refuse_enter -= 1;
+                    self.feed(Input::WriteDropped { agent, token, written: 0 });
+                    return;
+                }
                 fake.writes.push((now, text.clone()));
                 let submitted = fake.read(&text);
                 self.feed(Input::Written { agent, token });

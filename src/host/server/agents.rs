@@ -1,7 +1,7 @@
 //! Agents as the host holds them: a terminal, a process, and what is known of both.
 
 use super::{Event, Next, Server};
-use crate::core::dialect::{HookEvent, OscState};
+use crate::core::dialect::{HookEvent, OscState, claude};
 use crate::core::profile::Profile;
 use crate::core::{Input, Spawn};
 use crate::host::hook::HookMessage;
@@ -80,8 +80,7 @@ impl Server {
 
     async fn start(&mut self, spawn: &Spawn) -> Result<u32, ErrorInfo> {
         let mark = format!("{}-{}", self.instance, spawn.agent);
-        let site =
-            LaunchSite { paths: &self.options.paths, mado: &self.options.mado, mark: &mark };
+        let site = LaunchSite { paths: &self.options.paths, mado: &self.options.mado, mark: &mark };
         let launch = launch::prepare(spawn, &site)?;
         let profile = launch::effective_profile(&spawn.profile, &launch);
         if let Some(why) = &launch.hooks_left_out {
@@ -97,7 +96,7 @@ impl Server {
             watch_foreground: profile.evidence.rungs.contains(&Rung::Foreground),
             colours: self.colours,
         };
-        let handle = start_terminal(spec, self.term_events.clone()).map_err(|e| {
+        let handle = terminal::start(spec, self.term_events.clone()).map_err(|e| {
             let message = format!("{} cannot be started: {e}", spawn.name);
             ErrorInfo::new(e.code(), message, spawn.profile.program.install.clone())
         })?;
@@ -295,8 +294,7 @@ impl Server {
             tracing::warn!("a hook {} of no agent is ignored", message.event);
             return;
         };
-        let Some(event) = parse_hook(&message) else { return };
-        let input = Input::Hook { agent, event };
+        let input = Input::Hook { agent, event: parse_hook(&message) };
         let delay = self.options.timing.hook_delay_ms;
         if delay == 0 {
             return self.step(input).await;
@@ -336,6 +334,7 @@ impl Server {
             tracing::error!("some agents did not end");
         }
         self.save();
+        self.stop_streams.clear();
         for (client, seq) in std::mem::take(&mut self.stop_askers) {
             self.reply(client, seq, Ok(crate::proto::Reply::Done));
         }
@@ -355,13 +354,11 @@ fn osc_state(payload: &str) -> Option<OscState> {
     })
 }
 
-fn parse_hook(message: &HookMessage) -> Option<HookEvent> {
-    Some(HookEvent::Other { name: message.event.clone() })
-}
-
-fn start_terminal(
-    _spec: TerminalSpec,
-    _events: tokio::sync::mpsc::Sender<terminal::Envelope>,
-) -> Result<TerminalHandle, crate::host::pty::SpawnError> {
-    Err(crate::host::pty::SpawnError::Empty)
+/// Claude Code is the only program whose hooks are injected so far.
+fn parse_hook(message: &HookMessage) -> HookEvent {
+    claude::parse_hook(&message.payload.to_string()).unwrap_or_else(|e| {
+        // That the hook ran shows at least that the agent lives.
+        tracing::warn!("the hook {} is not understood: {e}", message.event);
+        HookEvent::Other { name: message.event.clone() }
+    })
 }

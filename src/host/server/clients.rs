@@ -8,7 +8,7 @@ use crate::host::outbox::Outbox;
 use crate::host::paths::project_of;
 use crate::host::screen::Colours;
 use crate::host::terminal::Command;
-use crate::host::{profiles, shell};
+use crate::host::{attach, profiles, shell};
 use crate::proto::screen::ScreenView;
 use crate::proto::{
     AgentId, AgentParams, ClientId, ClientKind, ErrorInfo, Event as Published, HelloParams,
@@ -19,6 +19,7 @@ use serde_json::json;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::net::UnixStream;
 use tokio::sync::{mpsc, oneshot};
 
 /// How to reach a client.
@@ -261,6 +262,35 @@ impl Server {
         }
     }
 
+    pub(super) async fn attach(&mut self, mut connection: attach::Connection) {
+        let hello = &connection.hello;
+        let found = self.find(&hello.project, &hello.agent).map(|id| &self.agents[&id]);
+        let refusal = match found {
+            Ok(agent) => match &agent.handle {
+                Some(handle) => {
+                    connection.agent.clone_from(&agent.name);
+                    let _ = handle.send(Command::Attach(connection)).await;
+                    return;
+                }
+                None => format!("{} has ended (`mado restart {0}`)", agent.name),
+            },
+            Err(e) => e.to_string(),
+        };
+        // The viewer may not read; nobody waits for it.
+        tokio::spawn(connection.refuse(refusal));
+    }
+
+    pub(super) fn stop_frame(&mut self, force: bool, stream: UnixStream) {
+        let running = self.agents.values().filter(|a| a.runs()).count();
+        if running > 0 && !force {
+            let message = format!("agents are running: {running} (force ends them)");
+            tokio::spawn(attach::refuse(stream, message));
+            return;
+        }
+        self.stop_streams.push(stream);
+        self.shutdown.cancel();
+    }
+
     fn screen(&mut self, client: ClientId, seq: u64, project: &str, name: &str) {
         let agent = match self.find(project, name) {
             Ok(agent) => agent,
@@ -332,20 +362,20 @@ impl Server {
 
     /// An agent by name; without a name, the only one of its project.
     pub(super) fn find(&self, project: &str, name: &str) -> Result<AgentId, ErrorInfo> {
-        let here: Vec<_> = self
-            .agents
-            .values()
-            .filter(|a| project.is_empty() || a.project == project)
-            .collect();
+        if let Some(id) = name.strip_prefix('#').and_then(|n| n.parse().ok()).map(AgentId)
+            && self.agents.contains_key(&id)
+        {
+            return Ok(id);
+        }
+        let here: Vec<_> =
+            self.agents.values().filter(|a| project.is_empty() || a.project == project).collect();
         let names = || here.iter().map(|a| a.name.as_str()).collect::<Vec<_>>().join(", ");
         let remedy = || match here.as_slice() {
             [] => "no agent runs in this project; `mado open` starts one".to_owned(),
             _ => format!("the agents here are {}", names()),
         };
-        let found: Vec<_> = here
-            .iter()
-            .filter(|a| if name.is_empty() { true } else { a.name == name })
-            .collect();
+        let found: Vec<_> =
+            here.iter().filter(|a| if name.is_empty() { true } else { a.name == name }).collect();
         match found.as_slice() {
             [one] => Ok(one.id),
             [] if name.is_empty() => {

@@ -104,9 +104,6 @@ impl Server {
 
 /// Dies as `kill -9` would have it: nothing is cleaned up.
 fn crash() -> ! {
-    let _ = rustix::process::kill_process(
-        rustix::process::getpid(),
-        rustix::process::Signal::KILL,
-    );
+    let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
     std::process::abort()
 }

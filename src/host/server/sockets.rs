@@ -2,6 +2,7 @@
 
 use super::clients::Outlet;
 use super::{Event, Incoming};
+use crate::host::attach::{self, Wants};
 use crate::host::lock::HostLock;
 use crate::host::outbox::Outbox;
 use crate::host::paths::Paths;
@@ -21,6 +22,7 @@ pub(super) struct Sockets {
     editor: StdListener,
     shell: StdListener,
     hook: StdListener,
+    attach: StdListener,
 }
 
 /// What a connection's task needs.
@@ -38,6 +40,7 @@ pub(super) fn bind(lock: &mut HostLock, paths: &Paths) -> Result<Sockets, ErrorI
         editor: lock.bind(&paths.editor_socket())?,
         shell: lock.bind(&paths.shell_socket())?,
         hook: lock.bind(&paths.hook_socket())?,
+        attach: lock.bind(&paths.attach_socket())?,
     })
 }
 
@@ -58,7 +61,21 @@ pub(super) fn listen(sockets: Sockets, site: &Site) -> Result<(), ErrorInfo> {
             shell::run(stream, client, queue, site.events).await;
         }
     })?;
+    accept(sockets.attach, site, viewer)?;
     accept(sockets.hook, site, |stream, site| hook::run(stream, site.events))
+}
+
+/// A viewer says what it wants to see; then its connection is the terminal's.
+async fn viewer(stream: UnixStream, site: Site) {
+    if !peer::is_own(&stream) {
+        return;
+    }
+    let event = match attach::accept(stream).await {
+        Ok(Wants::Attach(connection)) => Event::Attach(connection),
+        Ok(Wants::Stop(stop, stream)) => Event::StopFrame { force: stop.force, stream },
+        Err(e) => return tracing::debug!("{e}"),
+    };
+    let _ = site.events.send(event).await;
 }
 
 /// Tells the loop of a client. `false`: it is not one to talk to.

@@ -1,0 +1,180 @@
+-- What the verbs share: checking their tables, reaching the host, and finding the agents that a person means.
+
+local M = {}
+
+local err = require('mado.err')
+local parse = require('mado.parse')
+local projects = require('mado.project')
+local rpc = require('mado.rpc')
+local state = require('mado.state')
+local window = require('mado.window')
+
+function M.report(_, problem)
+  if problem then
+    require('mado.notify').error(problem)
+  end
+end
+
+-- Checks the keys of a verb's table. A string stands for the verb's first key.
+function M.options(verb, given, allowed, first)
+  if type(given) ~= 'table' and given ~= nil and first then
+    given = { [first] = given }
+  end
+  given = given or {}
+  if type(given) ~= 'table' then
+    return nil, err.new('bad_argument', ('%s: expected a table, not %s'):format(verb, type(given)))
+  end
+  for key, value in pairs(given) do
+    local want = allowed[key]
+    if not want then
+      local text = parse.unknown(verb .. ': unknown key', tostring(key), vim.tbl_keys(allowed))
+      return nil, err.new('unknown_key', text)
+    elseif type(value) ~= want and not (want == 'string' and type(value) == 'number') then
+      local text = '%s: %s must be a %s, not %s'
+      return nil, err.new('bad_argument', text:format(verb, key, want, vim.inspect(value)))
+    end
+  end
+  return given
+end
+
+-- Runs `fn(project)` once the host is there. Without one it is an error: only `open` starts a host.
+function M.with_host(given, cb, fn)
+  local project = given.project or projects.current()
+  rpc.connect(project, {}, function(problem)
+    if problem then
+      return cb(nil, problem)
+    end
+    fn(project)
+  end)
+  return true
+end
+
+-- Sends a request and hands on the value of its reply.
+function M.ask(project, method, params, cb)
+  params.project = project
+  rpc.call(project, method, params, {}, function(reply, problem)
+    cb(reply and (reply.value == nil and true or reply.value), problem, reply and reply.kind)
+  end)
+end
+
+-- A verb that is one request: its keys, and how they become parameters.
+function M.plain(method, allowed, first, params)
+  return function(given, cb)
+    cb = cb or M.report
+    local problem
+    given, problem = M.options(method, given, allowed, first)
+    if not given then
+      return nil, problem
+    end
+    return M.with_host(given, cb, function(project)
+      local p = params(given)
+      if p then
+        M.ask(project, method, p, cb)
+      end
+    end)
+  end
+end
+
+local function names(project)
+  return vim.tbl_map(function(agent)
+    return agent.name
+  end, state.agents(project))
+end
+
+---@return mado.AgentInfo?
+---@return mado.Error?
+function M.known_agent(project, name)
+  local info = state.agent_named(project, name)
+  if info then
+    return info
+  end
+  return nil,
+    err.new(
+      'unknown_agent',
+      parse.unknown('unknown agent', name, names(project)),
+      ':Mado agents lists them'
+    )
+end
+
+---The agent that the current window shows.
+---@return mado.AgentInfo?
+function M.here(project)
+  local id = vim.b.mado_agent_id
+  local info = id and state.agent_by_id(id)
+  return info and info.project == project and info or nil
+end
+
+-- Finds the agent that a command means: the named one, the one here, the only one, else the one that is chosen.
+function M.agent_for(project, name, prompt, cb, fn, candidates)
+  if name and name ~= '' then
+    local info, problem = M.known_agent(project, name)
+    if not info then
+      return cb(nil, problem)
+    end
+    return fn(info)
+  end
+  candidates = candidates or state.agents(project)
+  local this = M.here(project)
+  for _, info in ipairs(candidates) do
+    if this and info.id == this.id then
+      return fn(info)
+    end
+  end
+  if #candidates == 0 then
+    return cb(nil, err.new('no_agent', 'no agent runs in this project', ':Mado open starts one'))
+  elseif #candidates == 1 then
+    return fn(candidates[1])
+  end
+  vim.ui.select(candidates, {
+    prompt = prompt,
+    format_item = function(info)
+      return ('%s (%s, %s)'):format(info.name, info.profile, info.phase)
+    end,
+  }, function(info)
+    if info then
+      fn(info)
+    end
+  end)
+end
+
+-- The target of a route or hand-off that was not named: the only other visible agent, else the chosen one.
+function M.target_for(project, source, prompt, cb, fn)
+  local visible, others = {}, {}
+  for _, view in ipairs(window.visible()) do
+    local info = state.agent_by_id(view.agent)
+    if info and info.project == project and info.id ~= source.id then
+      visible[#visible + 1] = info
+    end
+  end
+  for _, info in ipairs(state.agents(project)) do
+    if info.id ~= source.id then
+      others[#others + 1] = info
+    end
+  end
+  if #others == 0 then
+    local text = '%s is the only agent of this project'
+    return cb(nil, err.new('no_target', text:format(source.name), ':Mado open starts another'))
+  end
+  M.agent_for(project, nil, prompt, cb, fn, #visible == 1 and visible or others)
+end
+
+function M.source_for(project, name, what, cb, fn)
+  if name and name ~= '' then
+    local info, problem = M.known_agent(project, name)
+    if not info then
+      return cb(nil, problem)
+    end
+    return fn(info)
+  end
+  local this = M.here(project)
+  if not this then
+    local text = '%s: this window shows no agent, so the source is missing'
+    return cb(
+      nil,
+      err.new('no_source', text:format(what), 'name it, or call it from the window of an agent')
+    )
+  end
+  fn(this)
+end
+
+return M

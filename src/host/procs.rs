@@ -1,0 +1,160 @@
+//! Processes: which one is the agent, who descends from whom, and what was left behind.
+//!
+//! Children are looked up from the terminal's own child downwards and known pids are refreshed; the
+//! whole process table is only read to find what a host that was killed left behind. The system is
+//! asked in `sys`: `/proc` on Linux (41 µs for the children of one process, a full table 8 to
+//! 17 ms), the `sysinfo` crate elsewhere.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+#[cfg(all(test, target_os = "linux"))]
+mod portable;
+#[cfg(target_os = "linux")]
+#[path = "procs/linux.rs"]
+mod sys;
+#[cfg(not(target_os = "linux"))]
+#[path = "procs/portable.rs"]
+mod sys;
+
+/// The most processes that are looked at below one terminal.
+const MAX_LOOK: usize = 4096;
+/// Deepest ancestry that is followed.
+const MAX_DEPTH: usize = 64;
+
+/// The environment variable that marks an agent and all that it starts.
+pub const AGENT_MARK: &str = "MADO_AGENT_ID";
+
+/// A process that a pid cannot be mistaken for: pids are reused, start times are not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Process {
+    /// Its id.
+    pub pid: u32,
+    /// When it started: clock ticks since boot on Linux (as in `/proc/PID/stat` and in the
+    /// `procStart` of Claude's status file), seconds since the epoch elsewhere.
+    pub start: u64,
+}
+
+impl Process {
+    /// The process that has this id now. `None` when it is gone, or dead and not waited for.
+    #[must_use]
+    pub fn of(pid: u32) -> Option<Process> {
+        sys::stat(pid).filter(|s| s.alive).map(|s| Process { pid, start: s.start })
+    }
+
+    /// Whether this very process still runs.
+    #[must_use]
+    pub fn is_alive(self) -> bool {
+        Process::of(self.pid) == Some(self)
+    }
+
+    /// Its command name (15 bytes on Linux).
+    #[must_use]
+    pub fn name(self) -> Option<String> {
+        sys::name(self.pid)
+    }
+
+    /// Its environment as it was when it started. `None` when it may not be read.
+    #[must_use]
+    pub fn environ(self) -> Option<BTreeMap<String, String>> {
+        sys::environ(self.pid)
+    }
+
+    /// Its working directory now.
+    #[must_use]
+    pub fn cwd(self) -> Option<std::path::PathBuf> {
+        sys::cwd(self.pid)
+    }
+}
+
+/// The agent: the first process, breadth first from the terminal's child (itself included), whose
+/// command name is one of `names`; failing that, one that contains such a name as a word. A name is
+/// tried on the whole tree before the next one is.
+#[must_use]
+pub fn find_agent(root: u32, names: &[String]) -> Option<Process> {
+    let tree: Vec<(Process, String)> =
+        breadth_first(root).into_iter().filter_map(|p| Some((p, p.name()?))).collect();
+    let first = |is: &dyn Fn(&str, &str) -> bool| {
+        names.iter().find_map(|name| tree.iter().find(|(_, n)| is(n, name)).map(|(p, _)| *p))
+    };
+    first(&|n, name| n == name).or_else(|| first(&contains_word))
+}
+
+/// `my-claude.exe` contains `claude` as a word, `sample` does not contain `amp`.
+fn contains_word(text: &str, word: &str) -> bool {
+    !word.is_empty()
+        && text.match_indices(word).any(|(at, _)| {
+            let before = text[..at].chars().next_back();
+            let after = text[at + word.len()..].chars().next();
+            !before.is_some_and(char::is_alphanumeric) && !after.is_some_and(char::is_alphanumeric)
+        })
+}
+
+/// A process and all that descends from it, nearest first.
+#[must_use]
+pub fn breadth_first(root: u32) -> Vec<Process> {
+    let mut found = Vec::new();
+    let mut seen = BTreeSet::new();
+    let mut queue = VecDeque::from([root]);
+    while let Some(pid) = queue.pop_front() {
+        if !seen.insert(pid) || seen.len() > MAX_LOOK {
+            continue;
+        }
+        found.extend(Process::of(pid));
+        queue.extend(sys::children(pid));
+    }
+    found
+}
+
+/// A process and its ancestors, nearest first.
+#[must_use]
+pub fn ancestors(pid: u32) -> Vec<u32> {
+    let mut list = vec![pid];
+    let mut at = pid;
+    while list.len() < MAX_DEPTH {
+        match sys::stat(at).map(|s| s.parent) {
+            Some(parent) if parent != 0 && !list.contains(&parent) => {
+                list.push(parent);
+                at = parent;
+            }
+            _ => break,
+        }
+    }
+    list
+}
+
+/// Whether `pid` is `of` or descends from it. A process whose parents have died belongs to nobody.
+#[must_use]
+pub fn is_descendant(pid: u32, of: u32) -> bool {
+    ancestors(pid).contains(&of)
+}
+
+/// What an earlier host left behind: recorded processes that still run, all that descends from
+/// them, and every process whose environment carries one of the agents' marks.
+#[must_use]
+pub fn leftovers(recorded: &[Process], marks: &[String]) -> Vec<Process> {
+    let mut found: BTreeSet<Process> = BTreeSet::new();
+    for process in recorded.iter().filter(|p| p.is_alive()) {
+        found.extend(breadth_first(process.pid));
+    }
+    if !marks.is_empty() {
+        let own = std::process::id();
+        let marked = |p: &Process| {
+            p.environ().and_then(|e| e.get(AGENT_MARK).cloned()).is_some_and(|m| marks.contains(&m))
+        };
+        let all = sys::all().into_iter().filter(|pid| *pid != own);
+        found.extend(all.filter_map(Process::of).filter(marked));
+    }
+    found.into_iter().collect()
+}
+
+/// What the system knows of a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Stat {
+    parent: u32,
+    start: u64,
+    /// Neither dead nor a zombie.
+    alive: bool,
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,285 @@
+local arg0 = vim.fs.dirname(vim.uv.fs_realpath(arg[0]))
+local H = dofile(arg0 .. '/harness.lua')
+local test, eq, has, ok = H.test, H.eq, H.has, H.ok
+
+local said = H.catch_messages()
+local state = require('mado.state')
+local parse = require('mado.parse')
+local project = require('mado.project').current()
+local fake = require('fakehost').start(project)
+vim.cmd.runtime('plugin/mado.lua')
+
+fake.agents = {
+  fake:agent({ id = 1, name = 'planner' }),
+  fake:agent({ id = 2, name = 'reviewer' }),
+  fake:agent({ id = 3, name = 'elsewhere', project = '/other' }),
+}
+fake.routes = { fake:route({ id = 7 }) }
+
+local function run(command)
+  for i = #said, 1, -1 do
+    said[i] = nil
+  end
+  vim.cmd(command)
+end
+
+---Runs a command that asks the host, and returns what it asked.
+local function asks(command, method)
+  fake.requests = {}
+  run(command)
+  H.wait(command .. ' to ask ' .. method, function()
+    return #fake:asked(method) > 0
+  end)
+  return fake:asked(method)[1].params
+end
+
+---Runs a command that must not reach the host, and returns what it says.
+local function refused(command)
+  fake.requests = {}
+  run(command)
+  H.wait(command .. ' to say something', function()
+    return #said > 0
+  end)
+  eq(1, #said, command .. ' says one thing')
+  eq(vim.log.levels.ERROR, said[1].level)
+  for _, request in ipairs(fake.requests) do
+    ok(vim.list_contains({ 'hello', 'agents', 'routes', 'hops' }, request.method), request.method)
+  end
+  return said[1].text
+end
+
+local function complete(line)
+  return vim.fn.getcompletion(line, 'cmdline')
+end
+
+test('plugin and table hold the same subcommands, and each is a command of its own', function()
+  local names = {}
+  for name in pairs(vim.api.nvim_get_commands({})) do
+    if name:match('^Mado%u') then
+      names[#names + 1] = name:sub(5, 5):lower() .. name:sub(6)
+    end
+  end
+  table.sort(names)
+  eq(require('mado.commands').names(), names)
+end)
+
+test('loading the plugin requires nothing', function()
+  local code = [[
+    vim.opt.runtimepath:prepend(%q)
+    vim.cmd.runtime('plugin/mado.lua')
+    for name in pairs(package.loaded) do
+      if name:match('^mado') then io.stdout:write(name, '\n') end
+    end
+  ]]
+  local file = vim.fn.tempname() .. '.lua'
+  vim.fn.writefile(vim.split(code:format(H.root), '\n'), file)
+  local result = vim
+    .system({ vim.v.progpath, '--clean', '--headless', '-l', file }, { text = true })
+    :wait()
+  eq({ '', 0 }, { result.stdout, result.code })
+end)
+
+test('loading the plugin takes less than a millisecond', function()
+  local best = math.huge
+  for _ = 1, 20 do
+    vim.g.loaded_mado = nil
+    local begun = vim.uv.hrtime()
+    vim.cmd.runtime('plugin/mado.lua')
+    best = math.min(best, vim.uv.hrtime() - begun)
+  end
+  ok(best < 1e6, ('%.3f ms'):format(best / 1e6))
+end)
+
+test('words may be quoted', function()
+  local function texts(line)
+    return vim.tbl_map(function(word)
+      return word.text
+    end, parse.words(line))
+  end
+  eq({ 'a', 'b c', 'd' }, texts([[a "b c" 'd']]))
+  eq({ 'template=x y\nz' }, texts([[template="x y\nz"]]))
+  eq({ 'p=\\d+' }, texts([[p='\d+']]))
+  eq({ 'p=\\d' }, texts([[p="\d"]]))
+  eq({ "don't", 'stop' }, texts("don't stop"))
+  eq({ 'say "hi"' }, texts([["say \"hi\""]]))
+  local words, problem = parse.words('a "b c')
+  eq(nil, words)
+  eq('unfinished quote: "b c', problem)
+  eq({ 'k', 'a=b' }, { parse.words('k=a=b')[1].key, parse.words('k=a=b')[1].value })
+  eq(nil, parse.words('"k=v"')[1].key)
+end)
+
+test('connect sends names and options, with both spellings and either bang', function()
+  local p = asks(
+    [[Mado connect planner reviewer trigger=on-turn maxRounds=3 template="Review: {output}"]],
+    'connect'
+  )
+  eq({
+    project = project,
+    source = 'planner',
+    target = 'reviewer',
+    both = false,
+    options = { trigger = 'on-turn', max_rounds = 3, template = 'Review: {output}' },
+  }, p)
+  for _, command in ipairs({ 'Mado connect!', 'Mado! connect', 'MadoConnect!' }) do
+    eq(true, asks(command .. ' planner reviewer', 'connect').both, command)
+  end
+  eq(true, asks('Mado connect planner reviewer confirm=true', 'connect').options.confirm)
+end)
+
+test('a route without a target goes to the only other agent', function()
+  eq('reviewer', asks('Mado connect planner', 'connect').target)
+end)
+
+test('the last words of send and trigger are taken as they stand', function()
+  eq(
+    'look at "this" | and  that',
+    asks('Mado send reviewer look at "this" | and  that', 'send').text
+  )
+  eq('two\nlines', asks([[Mado send reviewer "two\nlines"]], 'send').text)
+  local p = asks([[Mado trigger planner->reviewer on-keyword ^DONE: (\w+) "x"$]], 'trigger')
+  eq(
+    { 'planner->reviewer', 'on-keyword', [[^DONE: (\w+) "x"$]] },
+    { p.route, p.trigger, p.pattern }
+  )
+  p = asks('Mado transform 7 prompt-wrap Check {output}', 'transform')
+  eq({ '7', 'prompt-wrap', 'Check {output}' }, { p.route, p.transform, p.template })
+end)
+
+test('send takes a range', function()
+  vim.api.nvim_buf_set_lines(0, 0, -1, false, { 'one', 'two', 'three' })
+  eq('two\nthree', asks('2,3Mado send reviewer', 'send').text)
+  eq('fix:\none', asks('1MadoSend reviewer fix:', 'send').text)
+end)
+
+test('handoff tells source, target and text apart', function()
+  local p = asks('Mado handoff planner reviewer please check', 'handoff')
+  eq({ 'planner', 'reviewer', 'please check' }, { p.source, p.target, p.text })
+  vim.b.mado_agent, vim.b.mado_agent_id = 'planner', 1
+  p = asks('Mado handoff reviewer please check', 'handoff')
+  eq({ 'planner', 'reviewer', 'please check' }, { p.source, p.target, p.text })
+  vim.b.mado_agent, vim.b.mado_agent_id = nil, nil
+end)
+
+test('pause without a route is for the project, with one for the route', function()
+  eq({ project = project }, asks('MadoPause', 'pause'))
+  eq({ project = project, route = '7' }, asks('Mado pause 7', 'pause'))
+  eq({ project = project, hop = 4 }, asks('Mado resume hop=4', 'resume'))
+end)
+
+test('mistakes name the word, the closest one and what there is', function()
+  has(refused('Mado conect a b'), 'unknown subcommand "conect", did you mean "connect"?')
+  has(refused('Mado'), 'which subcommand?')
+  has(
+    refused('Mado connect planner reviewr'),
+    'unknown agent "reviewr", did you mean "reviewer"? (known: planner, reviewer)'
+  )
+  has(
+    refused('Mado connect planner reviewer tigger=always'),
+    'unknown option "tigger", did you mean "trigger"?'
+  )
+  has(refused('Mado connect planner reviewer trigger=idle'), 'unknown trigger "idle"')
+  has(
+    refused('Mado connect planner reviewer max_rounds=99'),
+    'max_rounds must be a whole number from 1 to 20, not "99"'
+  )
+  has(refused('Mado connect planner planner'), 'planner cannot be its own target')
+  has(refused('Mado connect planner reviewer extra'), 'unexpected word 3 "extra"')
+  has(refused('Mado trigger 7 on-trun'), 'unknown trigger "on-trun", did you mean "on-turn"?')
+  has(refused('Mado send reviewer'), 'send needs a text or a range')
+  has(refused('Mado close'), 'agent is missing')
+  has(refused('Mado open demo split=up'), 'unknown split "up"')
+  has(refused('Mado open demo cwd=/no/such/place'), 'the directory /no/such/place does not exist')
+  has(refused('Mado send "reviewer'), 'unfinished quote')
+  has(refused('Mado host explode'), 'unknown action of host "explode"')
+  has(refused('Mado connect'), 'this window shows no agent')
+end)
+
+test('an error of the host is shown with its remedy', function()
+  fake.on.fire = function()
+    return nil,
+      {
+        code = 'no_answer',
+        message = 'planner has no answer yet',
+        remedy = 'wait for its turn to end',
+      }
+  end
+  run('Mado fire 7')
+  H.wait('the error', function()
+    return #said > 0
+  end)
+  eq('mado: planner has no answer yet (wait for its turn to end)', said[1].text)
+  fake.on.fire = nil
+end)
+
+test('subcommands, agents, routes, options and values complete from what is known', function()
+  eq({ 'connect' }, complete('Mado conn'))
+  eq({ 'planner', 'reviewer', 'split=' }, complete('Mado attach '))
+  eq({ 'reviewer' }, complete('Mado attach r'))
+  eq({ 'planner->reviewer' }, complete('Mado fire '))
+  eq({ 'reviewer', 'confirm=' }, vim.list_slice(complete('Mado connect planner '), 1, 2))
+  eq(
+    { 'trigger=on-idle', 'trigger=on-keyword', 'trigger=on-turn', 'trigger=on-complete' },
+    (function()
+      local found = complete('Mado connect planner reviewer trigger=on-')
+      table.sort(found, function(a, b)
+        local order = { ['on-idle'] = 1, ['on-keyword'] = 2, ['on-turn'] = 3, ['on-complete'] = 4 }
+        return order[a:sub(9)] < order[b:sub(9)]
+      end)
+      return found
+    end)()
+  )
+  eq(
+    { 'max_rounds=1', 'max_rounds=5', 'max_rounds=20' },
+    complete('MadoConnect! planner reviewer max_rounds=')
+  )
+  ok(not vim.list_contains(complete('Mado connect planner reviewer trigger=always '), 'trigger='))
+  eq({ 'split=left' }, complete('Mado open demo split=l'))
+  eq({ 'demo' }, complete('MadoOpen d'))
+  eq({ 'on-turn' }, complete('Mado trigger planner->reviewer on-t'))
+  eq({ 'full-output' }, complete('MadoTransform 7 f'))
+  eq({ 'status', 'restart', 'stop' }, complete('Mado host '))
+  eq({}, complete('Mado pause planner->reviewer '))
+  eq({}, complete('Mado nonsense '))
+end)
+
+test('completion asks nobody', function()
+  fake.requests = {}
+  for _, line in ipairs({ 'Mado ', 'Mado attach ', 'Mado connect planner ', 'Mado pause ' }) do
+    complete(line)
+  end
+  H.settle()
+  eq({}, fake.requests)
+end)
+
+test('two routes between the same agents complete as their ids', function()
+  state.route(fake:route({ id = 8 }))
+  eq({ '7', '8' }, complete('Mado pause '))
+  state.route_gone(8)
+end)
+
+test('without a host a listing says so and starts none', function()
+  fake:die()
+  H.wait('the loss to be seen', function()
+    require('mado.rpc').check()
+    return require('mado.rpc').session(project) == nil
+  end)
+  os.remove(fake.dir .. '/editor.sock')
+  vim.env.MADO_BIN = '/bin/false'
+  for _, command in ipairs({
+    'Mado agents',
+    'Mado routes',
+    'Mado log',
+    'Mado pause',
+    'Mado next',
+    'Mado host',
+  }) do
+    run(command)
+    H.wait(command .. ' to say something', function()
+      return #said > 0
+    end)
+    eq('mado: no host is running (:Mado open starts one)', said[1].text, command)
+  end
+end)
+
+H.run()

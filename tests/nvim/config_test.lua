@@ -1,0 +1,94 @@
+local arg0 = vim.fs.dirname(vim.uv.fs_realpath(arg[0]))
+local H = dofile(arg0 .. '/harness.lua')
+local test, eq, has, ok = H.test, H.eq, H.has, H.ok
+
+local said = H.catch_messages()
+local config = require('mado.config')
+
+local function refused(opts)
+  local before = vim.deepcopy(config.get())
+  said[1] = nil
+  local set, problem = require('mado').setup(opts)
+  eq(nil, set)
+  eq(before, config.get(), 'a refused configuration changes nothing')
+  has(said[1].text, problem)
+  said[1] = nil
+  return problem
+end
+
+test('everything has a default', function()
+  eq('right', config.get().split)
+  ok(require('mado').setup())
+  ok(require('mado').setup({}))
+  eq('right', config.get().split)
+end)
+
+test('setup merges over the defaults', function()
+  ok(require('mado').setup({ split = 'below', log = { height = 3 }, route = { maxRounds = 2 } }))
+  eq('below', config.get().split)
+  eq({ limit = 200, height = 3 }, config.get().log)
+  eq({ max_rounds = 2 }, config.get().route)
+  ok(require('mado').setup({}))
+  eq('right', config.get().split)
+end)
+
+test('an unknown key is named, with the closest and what there is', function()
+  local problem = refused({ splt = 'left' })
+  has(problem, 'unknown key "splt"')
+  has(problem, 'did you mean "split"?')
+  has(problem, 'register')
+  has(refused({ log = { hight = 3 } }), 'unknown key "log.hight", did you mean "log.height"?')
+  has(refused({ 'left' }), 'named keys only')
+end)
+
+test('a wrong type is named with what was expected', function()
+  has(refused({ insert = 'yes' }), 'insert must be a boolean, not "yes" (string)')
+  has(refused({ log = 10 }), 'log must be a table, not 10 (number)')
+  has(refused({ log = { height = 'x' } }), 'log.height must be a number')
+  has(refused({ bin = 1 }), 'bin must be a string')
+  has(refused({ profiles = { x = 'y' } }), 'profiles.x must be a table')
+  has(refused({ env = { A = 1 } }), 'env.A must be a string')
+  has(refused('fast'), 'the argument must be a table')
+end)
+
+test('a value out of range is named with the range', function()
+  has(refused({ split = 'up' }), 'split must be right, left, above or below, not "up"')
+  has(refused({ size = 2 }), 'size must be a number between 0 and 1')
+  has(refused({ register = 'ab' }), 'register must be one register name')
+  has(refused({ route = { max_rounds = 21 } }), 'max_rounds must be a whole number from 1 to 20')
+  has(refused({ route = { tigger = 'always' } }), 'did you mean "trigger"?')
+  has(refused({ route = { trigger = 'on-idel' } }), 'did you mean "on-idle"?')
+end)
+
+test('the program is looked for where the user said, and what was wrong is said', function()
+  local host = require('mado.host')
+  ok(require('mado').setup({ bin = '/nowhere/mado' }))
+  local found, problem = host.find()
+  eq(nil, found)
+  has(problem.message, '/nowhere/mado')
+  ok(require('mado').setup({ bin = '/bin/sh' }))
+  eq({ path = '/bin/sh', from = 'setup{ bin = … }' }, host.find())
+  ok(require('mado').setup({}))
+  vim.env.MADO_BIN = '/nowhere/else'
+  found, problem = host.find()
+  eq(nil, found)
+  has(problem.message, '$MADO_BIN is "/nowhere/else"')
+  vim.env.MADO_BIN = '/bin/sh'
+  eq('$MADO_BIN', host.find().from)
+  vim.env.MADO_BIN = nil
+end)
+
+test('the state folder follows the most specific variable', function()
+  local host = require('mado.host')
+  vim.env.HOME, vim.env.XDG_STATE_HOME, vim.env.MADO_HOME, vim.env.MADO_STATE_DIR =
+    '/h', nil, nil, nil
+  eq('/h/.local/state/mado', host.state_dir())
+  vim.env.XDG_STATE_HOME = '/x'
+  eq('/x/mado', host.state_dir())
+  vim.env.MADO_HOME = '/m'
+  eq('/m/state', host.state_dir())
+  vim.env.MADO_STATE_DIR = '/s'
+  eq('/s', host.state_dir())
+end)
+
+H.run()
