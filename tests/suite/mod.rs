@@ -204,9 +204,13 @@ impl Subject {
                 } else {
                     Reply::text("the long turn's answer")
                 };
-                mock.script(vec![Reply::Seq(vec![Reply::Gate(gate.into()), rest])]);
+                // A turn interrupted before it said anything is undone: Claude gives the prompt back
+                // to the composer and shows no row.
+                let start = Reply::text(format!("it begins, {gate} "));
+                mock.script(vec![Reply::Seq(vec![start, Reply::Gate(gate.into()), rest])]);
                 self.submit("work").await;
                 mock.wait_gate(gate, PATIENCE).await;
+                self.term.wait_text(&format!("it begins, {gate}"), PATIENCE).await;
             }
         }
     }
