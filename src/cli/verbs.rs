@@ -197,7 +197,7 @@ fn open(a: OpenArgs) -> Result<ExitCode, ErrorInfo> {
     }
     // By number: the name could be changed before the view is there.
     let attach =
-        AttachArgs { agent: format!("#{}", agent.id), project: a.scope.project, read_only: false };
+        AttachArgs { agent: format!("#{}", agent.id), project: a.scope.project, read_only: false, socket: None };
     attach::run(&attach, agent.project)
 }
 

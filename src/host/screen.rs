@@ -129,6 +129,8 @@ pub struct Screen {
     /// The stacks of kitty keyboard flags of the primary and the alternate screen.
     pub(super) kitty: [Vec<u8>; 2],
     scrolled: u64,
+    /// Bytes read from the program so far.
+    bytes: u64,
     /// Length of the primary screen's scrollback when lines were last counted.
     history: usize,
     /// Rows up to this number have been handed out, or wait in `carry`.
@@ -172,6 +174,7 @@ impl Screen {
             modify_keys: 0,
             kitty: [Vec::new(), Vec::new()],
             scrolled: 0,
+            bytes: 0,
             history: 0,
             reported: 0,
             carry: Vec::new(),
