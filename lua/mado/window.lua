@@ -188,9 +188,9 @@ local function named(name)
 end
 
 -- Renaming leaves a buffer with the old name behind.
-local function name_buffer(buf, name)
+local function name_buffer(buf, wanted)
   local old = vim.api.nvim_buf_get_name(buf)
-  local new = 'mado://agent/' .. name
+  local new = wanted
   for n = 2, 100 do
     local owner = named(new)
     if owner == buf then
@@ -199,7 +199,7 @@ local function name_buffer(buf, name)
       break
     end
     -- An agent of another project, or the last screen of an earlier one, has the name.
-    new = ('mado://agent/%s#%d'):format(name, n)
+    new = ('%s#%d'):format(wanted, n)
   end
   if not pcall(vim.api.nvim_buf_set_name, buf, new) then
     return
@@ -252,7 +252,7 @@ local function start(info, win)
   end
   view.job = job
   vim.bo[buf].bufhidden = 'hide'
-  name_buffer(buf, info.name)
+  name_buffer(buf, 'mado://agent/' .. info.name)
   dress(win)
   vim.api.nvim_create_autocmd('BufWinEnter', {
     group = group,
@@ -302,7 +302,7 @@ local function renew(info, old)
     vim.api.nvim_buf_delete(old.buf, { force = true })
   end
   -- The old buffer had the name until now.
-  name_buffer(view.buf, info.name)
+  name_buffer(view.buf, 'mado://agent/' .. info.name)
 end
 
 ---Fills the split of an agent that has started.
@@ -385,7 +385,7 @@ function M.show_in(info, buf)
   end
   view = view_of(info.id)
   if view then
-    name_buffer(view.buf, info.name)
+    name_buffer(view.buf, 'mado://agent/' .. info.name)
   end
 end
 
@@ -463,7 +463,7 @@ function M.agent(info, before)
   if view.name ~= info.name then
     view.name = info.name
     vim.b[view.buf].mado_agent = info.name
-    name_buffer(view.buf, info.name)
+    name_buffer(view.buf, 'mado://agent/' .. info.name)
   end
   local again = before and info.pid ~= 0 and before.pid ~= info.pid
   if again and not view.job then
@@ -471,9 +471,35 @@ function M.agent(info, before)
   end
 end
 
----An agent is gone from the listings. Its last screen stays for as long as its buffer does.
+-- Takes a buffer out of use. Its last screen stays for as long as the buffer does, but a later agent may have the
+-- same number or name.
+---@param view mado.View
+local function release(view)
+  views[view.agent] = nil
+  if not valid(view.buf) then
+    return
+  end
+  vim.b[view.buf].mado_agent = nil
+  vim.b[view.buf].mado_agent_id = nil
+  name_buffer(view.buf, 'mado://ended/' .. view.name)
+end
+
+---An agent is gone from the listings.
 function M.gone(agent)
-  views[agent] = nil
+  local view = view_of(agent)
+  if view then
+    release(view)
+  end
+end
+
+---The host is gone, and with it all agents of a project, or of every project.
+---@param project? string
+function M.forget(project)
+  for _, view in pairs(vim.tbl_extend('keep', {}, views)) do
+    if not project or view.project == project then
+      release(view)
+    end
+  end
 end
 
 -- A running terminal job makes `:qa` and `:wqa` fail with E948, and a view is not worth that. Neovim asks after

@@ -7,7 +7,8 @@ local mado = require('mado')
 local state = require('mado.state')
 local window = require('mado.window')
 local project = require('mado.project').current()
-local fake = require('fakehost').start(project)
+local Fake = require('fakehost')
+local fake = Fake.start(project)
 vim.cmd.runtime('plugin/mado.lua')
 
 -- The program, as far as a view needs it: it shows the arguments and stays until it is told to end.
@@ -322,6 +323,33 @@ test('a quit that Neovim refuses shows the agents again', function()
   end)
   eq('mado://agent/planner', vim.api.nvim_buf_get_name(view.buf))
   vim.cmd('bwipeout!')
+end)
+
+test('an agent of a later host never takes over the screen of an earlier one', function()
+  vim.cmd('only!')
+  vim.cmd('Mado attach planner')
+  H.wait('the view', function()
+    return vim.b.mado_agent == 'planner'
+  end)
+  local old = vim.api.nvim_get_current_buf()
+  local number = vim.b.mado_agent_id
+  fake:die()
+  H.wait('the loss', function()
+    return #mado.agents() == 0
+  end)
+  eq('mado://ended/planner', vim.api.nvim_buf_get_name(old))
+  fake = Fake.start(project)
+  fake.agents = { fake:agent({ id = number, name = 'planner' }) }
+  local before = #vim.api.nvim_tabpage_list_wins(0)
+  vim.cmd('Mado attach planner')
+  H.wait('the view', function()
+    return vim.b.mado_agent == 'planner'
+  end)
+  ok(vim.api.nvim_get_current_buf() ~= old)
+  eq('mado://agent/planner', vim.api.nvim_buf_get_name(0))
+  eq(before + 1, #vim.api.nvim_tabpage_list_wins(0))
+  ok(vim.api.nvim_buf_is_valid(old), 'the last screen of the earlier one stays')
+  vim.cmd('only!')
 end)
 
 test(
