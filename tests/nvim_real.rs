@@ -308,7 +308,7 @@ async fn what_happens_in_the_background_leaves_cursor_focus_mode_view_and_sizes_
     assert!(case.mado(&["send", "reviewer", "DEMO:ask"]).status.success());
     let asks = || case.agent("reviewer")["phase"] == "asking";
     editor.term.wait_until("reviewer to ask", PATIENCE, asks).await;
-    editor.wait_lua("vim.fn.execute('messages'):find('reviewer') ~= nil", "v:true").await;
+    editor.wait_lua("vim.fn.execute('messages'):find('reviewer') ~= nil", "true").await;
 
     assert_eq!(editor.lua(PLACE), before);
     assert_eq!((size("planner"), size("reviewer")), sizes);
@@ -386,7 +386,7 @@ async fn start_up_with_a_host_elsewhere_stays_silent_and_keeps_nothing_alive() {
     };
     // It greets, finds nothing of its project, and leaves.
     let loaded = "package.loaded['mado.greet'] ~= nil and require('mado.rpc').session(vim.fn.getcwd()) == nil";
-    editor.wait_lua(loaded, "v:true").await;
+    editor.wait_lua(loaded, "true").await;
     editor.term.wait_until("no editor", PATIENCE, || editors() == 0).await;
     assert_eq!(editor.lua("vim.fn.execute('messages')").trim(), "");
     let start = Instant::now();
