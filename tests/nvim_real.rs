@@ -415,3 +415,32 @@ async fn health_names_program_version_socket_neovim_profiles_and_provider() {
     }
     assert!(!report.contains("ERROR"), "{report}");
 }
+
+#[test]
+fn the_scripted_demo_is_answered_and_leaves_nothing_behind() {
+    let case = Case::new();
+    let nvim = common::nvim();
+    let path = format!("{}:{}", nvim.parent().unwrap().display(), case.env["PATH"]);
+    let output = Command::new(Path::new(ROOT).join("scripts/demo.sh"))
+        .arg("--headless")
+        .env_clear()
+        .env("HOME", &case.env["HOME"])
+        .env("LANG", "C.UTF-8")
+        .env("MADO_BIN", MADO)
+        .env("PATH", path)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{}\n{said}", output.status);
+    let hops: Vec<Value> = String::from_utf8(output.stdout)
+        .unwrap()
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let routed: Vec<_> = hops.iter().filter(|h| h["route"] != Value::Null).collect();
+    assert_eq!(routed.len(), 1, "{hops:?}");
+    assert_eq!(routed[0]["state"], "answered");
+    let folder = Path::new(routed[0]["project"].as_str().unwrap()).parent().unwrap();
+    assert!(!folder.exists(), "{} is left", folder.display());
+}
