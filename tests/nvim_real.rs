@@ -352,6 +352,25 @@ async fn the_keys_of_the_recipe_work_while_the_cursor_is_in_an_agent() {
 }
 
 #[tokio::test]
+async fn an_agent_that_is_started_again_is_shown_again_in_its_split() {
+    let case = Case::new();
+    let editor = case.editor("nvim.sock");
+    editor.started().await;
+    editor.open("planner", "left").await;
+    let before = case.agent("planner")["pid"].clone();
+    editor.command("Mado restart planner").await;
+    let again = || {
+        let now = case.agent("planner");
+        now["pid"] != before && now["phase"] == "idle" && now["attached"] == 1
+    };
+    editor.term.wait_until("the agent and its view again", PATIENCE, again).await;
+    assert_eq!(editor.lua("vim.b.mado_agent"), "planner");
+    assert_eq!(editor.lua("#vim.api.nvim_list_wins()"), "2");
+    editor.term.write("ihello again");
+    editor.term.wait_text("hello again", PATIENCE).await;
+}
+
+#[tokio::test]
 async fn the_death_of_the_host_is_one_message_and_the_next_open_starts_another() {
     let case = Case::new();
     let editor = case.editor("nvim.sock");
