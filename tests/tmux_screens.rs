@@ -53,7 +53,8 @@ async fn shows(tmux: &Tmux, name: &str, is_it: impl Fn(&str) -> bool) {
     let expected = std::fs::read_to_string(&path)
         .unwrap_or_else(|e| panic!("{}: {e}; make it with UPDATE_GOLDEN=1", path.display()));
     assert!(is_it(&expected), "{} does not show what it is to show", path.display());
-    let what = format!("the screen of {} (UPDATE_GOLDEN=1 writes it anew):\n{expected}", path.display());
+    let what =
+        format!("the screen of {} (UPDATE_GOLDEN=1 writes it anew):\n{expected}", path.display());
     tmux.wait(&what, PATIENCE, |screen| normal(screen) == expected).await;
 }
 
@@ -61,7 +62,8 @@ async fn shows(tmux: &Tmux, name: &str, is_it: impl Fn(&str) -> bool) {
 async fn a_person_sees_two_agents_then_the_hop_then_the_log() {
     let home = tempfile::tempdir().unwrap();
     let cache = std::env::var_os("MADO_DEV_CACHE").map(PathBuf::from);
-    let cache = cache.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache/mado-dev")));
+    let cache =
+        cache.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache/mado-dev")));
     let nvim = common::nvim();
     // The very Neovim of the tests, whatever the script would find.
     let path = format!("{}:/usr/local/bin:/usr/bin:/bin", nvim.parent().unwrap().display());

@@ -53,7 +53,10 @@ impl Editor {
         let mut child = Command::new(common::nvim())
             .args(["--clean", "--embed", "--cmd"])
             .arg(format!("set runtimepath^={}", env!("CARGO_MANIFEST_DIR")))
-            .args(["--cmd", "set noswapfile shada= noruler noshowcmd noshowmode laststatus=0 showtabline=0"])
+            .args([
+                "--cmd",
+                "set noswapfile shada= noruler noshowcmd noshowmode laststatus=0 showtabline=0",
+            ])
             .env_clear()
             .envs(host.env())
             .current_dir(host.dir())

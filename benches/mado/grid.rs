@@ -88,9 +88,7 @@ impl Grid {
     /// Some row begins with this.
     pub fn starts_row(&self, text: &str) -> bool {
         let first = text.chars().next().map(String::from);
-        self.rows
-            .iter()
-            .any(|row| row.first() == first.as_ref() && row.concat().starts_with(text))
+        self.rows.iter().any(|row| row.first() == first.as_ref() && row.concat().starts_with(text))
     }
 
     /// All of it, for messages.

@@ -22,7 +22,8 @@ impl Host {
     /// Folders for a host, and the profile `bench`: the demo agent's, with this program as its command.
     pub fn new() -> Host {
         // A socket's path must be short.
-        let dir = tempfile::Builder::new().prefix("mado-bench.").tempdir_in("/tmp").expect("a folder");
+        let dir =
+            tempfile::Builder::new().prefix("mado-bench.").tempdir_in("/tmp").expect("a folder");
         let path = |name: &str| format!("{}/{name}", dir.path().display());
         let env = [
             ("HOME", path("home")),

@@ -100,7 +100,8 @@ fn row(what: &str, samples: &Samples, against: &str, limit: Option<f64>) -> Row 
 /// From the demo agent's done line.
 pub fn demo(size: Size) -> Vec<Row> {
     let mut rows = Vec::new();
-    for (delay, against, limit) in [("0", "", Some(50.0)), ("50", "50 ms are the agent's own", None)]
+    for (delay, against, limit) in
+        [("0", "", Some(50.0)), ("50", "50 ms are the agent's own", None)]
     {
         let host = Host::new();
         let source = Ledger::of(&host, "source");
@@ -147,8 +148,21 @@ pub fn claude(size: Size) -> Vec<Row> {
     let cwd = work.display().to_string();
     let project = host.dir().display().to_string();
     host.mado(&[
-        "open", "claude", "--name", "source", "--cwd", &cwd, "--project", &project, "--rows", "40",
-        "--cols", "120", "--", "--permission-mode", "manual",
+        "open",
+        "claude",
+        "--name",
+        "source",
+        "--cwd",
+        &cwd,
+        "--project",
+        &project,
+        "--rows",
+        "40",
+        "--cols",
+        "120",
+        "--",
+        "--permission-mode",
+        "manual",
     ]);
     host.mado(&["wait", "agent=source", "phase=idle", "--timeout", "60s"]);
     host.mado(&["connect", "source", "target", "trigger=on-turn", COOLDOWN]);

@@ -73,7 +73,12 @@ impl Tmux {
     }
 
     /// Waits until the screen fulfils `check`; panics with the screen.
-    pub async fn wait(&self, what: &str, timeout: Duration, check: impl Fn(&str) -> bool) -> String {
+    pub async fn wait(
+        &self,
+        what: &str,
+        timeout: Duration,
+        check: impl Fn(&str) -> bool,
+    ) -> String {
         let look = || Some(self.screen()).filter(|screen| check(screen));
         wait_value(what, timeout, look, || self.screen()).await
     }
