@@ -35,7 +35,8 @@ use tokio_util::task::TaskTracker;
 /// Where a host is to die, for tests of recovery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CrashAt {
-    /// The Enter's intent is recorded, the Enter is not written.
+    /// All of the text is typed; the Enter's intent is about to be recorded. Once it is, nobody can
+    /// tell whether the Enter was sent.
     BeforeEnter,
     /// The Enter has reached the terminal.
     AfterEnter,
