@@ -196,8 +196,12 @@ fn open(a: OpenArgs) -> Result<ExitCode, ErrorInfo> {
         return Ok(ExitCode::SUCCESS);
     }
     // By number: the name could be changed before the view is there.
-    let attach =
-        AttachArgs { agent: format!("#{}", agent.id), project: a.scope.project, read_only: false, socket: None };
+    let attach = AttachArgs {
+        agent: format!("#{}", agent.id),
+        project: a.scope.project,
+        read_only: false,
+        socket: None,
+    };
     attach::run(&attach, agent.project)
 }
 
