@@ -280,8 +280,8 @@ pub struct Crop {
 impl Crop {
     /// The bytes that bring a viewer of this size up to date. Empty if nothing changed.
     ///
-    /// Shown are the leftmost columns, and the lowest rows or, if the cursor is above them, those
-    /// from the cursor on: programs keep what matters at the bottom, near the cursor.
+    /// Shown are the leftmost columns, and the last rows that hold anything or, if the cursor is
+    /// above them, those from the cursor on: what matters is at the end, near the cursor.
     pub fn frame(&mut self, screen: &Screen, rows: u16, cols: u16) -> Vec<u8> {
         let size = (usize::from(rows.max(1)), usize::from(cols.max(1)));
         let mut setup = b"\x1b[?7l".to_vec();
@@ -298,7 +298,8 @@ impl Crop {
         let (height, width) = screen.size();
         let Point { line: Line(line), column: Column(column) } = grid.cursor.point;
         let line = line.max(0) as usize;
-        let top = height.saturating_sub(size.0).min(line);
+        let last = (line..height).rev().find(|&i| !cells::is_empty(grid, Line(i as i32)));
+        let top = (last.unwrap_or(line) + 1).saturating_sub(size.0).min(line);
         let mut changed = Vec::new();
         for (i, shown) in self.rows.iter_mut().enumerate() {
             let mut row = Vec::new();

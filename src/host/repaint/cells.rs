@@ -133,6 +133,11 @@ fn untouched(cell: &Cell) -> bool {
         && cell.extra.is_none()
 }
 
+/// Whether a line shows nothing.
+pub(super) fn is_empty(grid: &Grid<Cell>, line: Line) -> bool {
+    (0..grid.columns()).all(|column| untouched(&grid[line][Column(column)]))
+}
+
 /// One line, from the first column on. With `continues`, at least one cell is written, since
 /// that is what wraps the line before. Returns whether the line itself goes on below. Leaves the
 /// default pen.
