@@ -22,8 +22,8 @@ demo: ## Two connected demo agents in Neovim, no account and no network
 demo-headless: ## The same by script: prints the hops as JSON lines, exit 0 only if answered
 	@scripts/demo.sh --headless
 
-bench: ## Measures the host against Neovim's own terminal
-	@scripts/bench.sh
+bench: ## Measures the host against Neovim's own terminal; ARGS="bulk keys" chooses
+	@scripts/bench.sh $(ARGS)
 
 pictures: ## Makes the README's pictures from a real run
 	@scripts/pictures.sh

@@ -68,6 +68,8 @@ local function connect()
 end
 
 decorate()
+-- Nobody types in the scripted demo, and its mode would only be shown.
+mado.setup({ insert = not headless })
 local start = vim.api.nvim_get_current_win()
 local waiting = 2
 local function opened(_, err)

@@ -23,6 +23,12 @@ function kinds.answer(buf, rest)
   end)
 end
 
+-- The last screen of an agent that has ended is gone once its buffer was unloaded.
+function kinds.ended(buf, rest)
+  vim.bo[buf].buftype = 'nofile'
+  return ('%s has ended, and its last screen is gone'):format(rest)
+end
+
 function kinds.agent(buf, rest)
   local project = require('mado.project').current()
   -- The buffer that was made for this name only holds the place until the view is there.

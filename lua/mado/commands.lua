@@ -221,12 +221,9 @@ M.table = {
         fail(self, 'handoff needs a target')
       end
       local first, second = c.words[1].text, c.words[2] and c.words[2].text
-      -- Two names that are both agents are source and target; else the text begins with the second word.
+      -- Inside an agent's window it is the source, unless two agents are named; elsewhere the source comes first.
       local state, project = require('mado.state'), require('mado.project').current()
-      local two = second and state.agent_named(project, second) ~= nil
-      if not second or not (two or vim.b.mado_agent) then
-        two = second ~= nil
-      end
+      local two = second and (not vim.b.mado_agent or state.agent_named(project, second) ~= nil)
       local text = parse.rest(c.raw, c.words, two and 3 or 2)
       call('handoff', {
         source = two and first or nil,

@@ -52,7 +52,7 @@ local handlers = {}
 function handlers.agent(info)
   local before = state.agent(info)
   if views() then
-    views().agent(info, before)
+    views().agent(info)
   end
   if not before or before.phase ~= info.phase then
     -- Leaving a dialog ends what was said about it; entering one must not, whichever event comes first.
@@ -135,6 +135,25 @@ function M.host_here(project, hello)
   M.changed()
 end
 
+---The hops of a new connection are known. Those that a host left behind before their Enter wait for a person.
+function M.hops_here(project)
+  local held = {}
+  for _, hop in ipairs(state.hops(project)) do
+    if hop.state == 'held' then
+      held[#held + 1] = hop.id
+    end
+  end
+  if #held > 0 then
+    local text = #held == 1 and 'mado: hop %d is held, :Mado resume hop=%d goes on with it'
+      or 'mado: '
+        .. #held
+        .. ' hops are held, from %d on: :Mado log shows them, :Mado resume hop=%d goes on'
+    local notify = require('mado.notify')
+    notify.background(text:format(held[1], held[1]), vim.log.levels.WARN, 'held')
+  end
+  M.changed()
+end
+
 ---A host ended under us. Said once, with what ended with it.
 ---@param hello mado.HelloReply
 function M.host_gone(project, hello)
@@ -145,6 +164,9 @@ function M.host_gone(project, hello)
     end
   end
   state.forget(project)
+  if views() then
+    views().forget(project)
+  end
   fire('MadoHost', { state = 'gone', project = project, pid = hello.pid, version = hello.version })
   M.changed()
   if #names > 0 then

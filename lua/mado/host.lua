@@ -114,7 +114,7 @@ function M.start(cb)
       return cb()
     end
     -- Another editor may have been faster; whether its host answers is seen by talking to it.
-    local said = vim.trim(result.stderr or ''):gsub('^mado: ', '')
+    local said = vim.trim(result.stderr or ''):gsub('^mado: ', ''):gsub('%s*\n%s*', '; ')
     if said:find('already runs', 1, true) then
       return cb()
     elseif said == '' then

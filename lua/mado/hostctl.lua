@@ -63,12 +63,8 @@ local function stop(cb)
       return cb(nil, err.new('not_stopped', ('the host was not ended: %s'):format(said)))
     end
     gone(function(stays)
-      for _, agent in ipairs(state.agents(projects.current())) do
-        if package.loaded['mado.window'] then
-          require('mado.window').gone(agent.id)
-        end
-      end
-      state.forget(projects.current())
+      state.forget()
+      require('mado.window').forget()
       require('mado.events').changed()
       cb(not stays, stays)
     end)

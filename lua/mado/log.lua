@@ -75,6 +75,15 @@ local function title()
   return list.route and ('mado log %s'):format(list.route) or 'mado log'
 end
 
+-- What the list shows, to be told from what it would show now.
+local function signature(entries)
+  local parts = {}
+  for i, item in ipairs(entries) do
+    parts[i] = item.type .. item.text
+  end
+  return table.concat(parts, '\n')
+end
+
 -- Whether our list is still among the ten that Neovim keeps.
 local function alive()
   if not list then
@@ -98,7 +107,7 @@ function M.refresh()
     return
   end
   local new = items()
-  local shown = vim.inspect(new)
+  local shown = signature(new)
   if shown == list.shown then
     return
   end
@@ -136,14 +145,16 @@ function M.open(project, route)
       quickfixtextfunc = "v:lua.require'mado.log'.text",
     })
     list.id = vim.fn.getqflist({ id = 0 }).id
-    list.shown = vim.inspect(new)
+    list.shown = signature(new)
   end
   vim.cmd({
     cmd = 'copen',
     count = require('mado.config').get().log.height,
     mods = { split = 'botright' },
   })
-  if not same then
+  if #vim.fn.getqflist() == 0 then
+    require('mado.notify').info('nothing has been routed yet; the log follows what will be')
+  elseif not same then
     -- The newest entry is what one came for.
     vim.cmd('normal! G')
   end

@@ -14,6 +14,10 @@ M.PROTOCOL = 1
 local HELLO_MS = 3000
 local WATCH_MS = 1000
 
+-- After a loss, how soon the next host is looked for, and how seldom in the end, milliseconds.
+local AGAIN_MS = 500
+local AGAIN_MAX_MS = 30000
+
 ---@class mado.Session
 ---@field project string
 ---@field chan integer?
@@ -90,6 +94,22 @@ local function stop_watch()
   end
 end
 
+-- Looks for a next host after one was lost, ever more seldom, and never starts one.
+local function look_again(project, delay)
+  vim.defer_fn(function()
+    if sessions[project] or vim.v.exiting ~= vim.NIL then
+      return
+    end
+    M.connect(project, {}, function(problem)
+      if problem and problem.code == 'protocol_mismatch' then
+        require('mado.notify').error(problem)
+      elseif problem and problem.code ~= 'disconnected' then
+        look_again(project, math.min(delay * 2, AGAIN_MAX_MS))
+      end
+    end)
+  end, delay)
+end
+
 ---@param s mado.Session
 local function lost(s)
   if s.status == 'closed' then
@@ -104,6 +124,7 @@ local function lost(s)
   stop_watch()
   if was_ready then
     require('mado.events').host_gone(s.project, hello)
+    look_again(s.project, AGAIN_MS)
   end
 end
 
@@ -235,7 +256,7 @@ function M.fill(s)
     for _, info in ipairs(reply and reply.value or {}) do
       state.hop(info)
     end
-    require('mado.events').changed()
+    require('mado.events').hops_here(s.project)
   end)
 end
 

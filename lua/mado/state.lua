@@ -69,11 +69,12 @@ function M.hop(info)
   return before
 end
 
----Forgets a project, since its host is gone or its listings come anew.
+---Forgets a project, or all of them, since the host is gone or the listings come anew.
+---@param project? string
 function M.forget(project)
   for _, of in ipairs({ agents, routes, hops }) do
     for id, info in pairs(of) do
-      if info.project == project then
+      if not project or info.project == project then
         of[id] = nil
       end
     end

@@ -11,6 +11,7 @@ local config = require('mado.config')
 ---@field project string
 ---@field buf integer
 ---@field job integer? the `mado attach`; nil once it has ended
+---@field pid integer the process that it shows, 0 before that is known
 ---@field ending boolean? we end it ourselves
 
 ---@type table<integer, mado.View> by agent id
@@ -188,9 +189,9 @@ local function named(name)
 end
 
 -- Renaming leaves a buffer with the old name behind.
-local function name_buffer(buf, name)
+local function name_buffer(buf, wanted)
   local old = vim.api.nvim_buf_get_name(buf)
-  local new = 'mado://agent/' .. name
+  local new = wanted
   for n = 2, 100 do
     local owner = named(new)
     if owner == buf then
@@ -199,7 +200,7 @@ local function name_buffer(buf, name)
       break
     end
     -- An agent of another project, or the last screen of an earlier one, has the name.
-    new = ('mado://agent/%s#%d'):format(name, n)
+    new = ('%s#%d'):format(wanted, n)
   end
   if not pcall(vim.api.nvim_buf_set_name, buf, new) then
     return
@@ -207,6 +208,22 @@ local function name_buffer(buf, name)
   local left = old ~= '' and named(old) or -1
   if left ~= -1 and left ~= buf and not vim.api.nvim_buf_is_loaded(left) then
     vim.api.nvim_buf_delete(left, { force = true })
+  end
+end
+
+local renew
+
+-- Shows an agent again that was started again. Its two signs, the end of the view and the new process, come in
+-- either order.
+---@param view mado.View
+---@param info mado.AgentInfo?
+local function follow_restart(view, info)
+  if not info or info.pid == 0 or info.phase == 'exited' then
+    return
+  elseif view.pid == 0 then
+    view.pid = info.pid
+  elseif view.pid ~= info.pid and not view.job and not view.ending then
+    renew(info, view)
   end
 end
 
@@ -218,6 +235,9 @@ local function ended(view)
   end
   -- The host may be what ended; waiting for the next look would let a command run into it.
   require('mado.rpc').check()
+  if views[view.agent] == view then
+    follow_restart(view, require('mado.state').agent_by_id(view.agent))
+  end
 end
 
 ---Starts the view of an agent in a window, replacing what the window shows.
@@ -231,7 +251,8 @@ local function start(info, win)
     return nil, problem
   end
   local buf = vim.api.nvim_create_buf(true, false)
-  local view = { agent = info.id, name = info.name, project = info.project, buf = buf }
+  local view =
+    { agent = info.id, name = info.name, project = info.project, pid = info.pid, buf = buf }
   vim.b[buf].mado_agent = info.name
   vim.b[buf].mado_agent_id = info.id
   vim.b[buf].mado_project = info.project
@@ -252,7 +273,7 @@ local function start(info, win)
   end
   view.job = job
   vim.bo[buf].bufhidden = 'hide'
-  name_buffer(buf, info.name)
+  name_buffer(buf, 'mado://agent/' .. info.name)
   dress(win)
   vim.api.nvim_create_autocmd('BufWinEnter', {
     group = group,
@@ -280,7 +301,8 @@ end
 -- Puts a new view into every window that shows the old one.
 ---@param info mado.AgentInfo
 ---@param old mado.View
-local function renew(info, old)
+renew = function(info, old)
+  local mode, current = vim.api.nvim_get_mode().mode, vim.api.nvim_get_current_win()
   local wins = vim.fn.win_findbuf(old.buf)
   if #wins == 0 then
     vim.api.nvim_buf_delete(old.buf, { force = true })
@@ -301,8 +323,12 @@ local function renew(info, old)
   if valid(old.buf) then
     vim.api.nvim_buf_delete(old.buf, { force = true })
   end
+  if mode == 't' and vim.list_contains(wins, current) then
+    -- A change of the buffer has left terminal mode, and the user has not.
+    vim.cmd.startinsert()
+  end
   -- The old buffer had the name until now.
-  name_buffer(view.buf, info.name)
+  name_buffer(view.buf, 'mado://agent/' .. info.name)
 end
 
 ---Fills the split of an agent that has started.
@@ -385,7 +411,7 @@ function M.show_in(info, buf)
   end
   view = view_of(info.id)
   if view then
-    name_buffer(view.buf, info.name)
+    name_buffer(view.buf, 'mado://agent/' .. info.name)
   end
 end
 
@@ -454,8 +480,7 @@ end
 
 ---An agent changed: its name may have, or it was started again.
 ---@param info mado.AgentInfo
----@param before mado.AgentInfo?
-function M.agent(info, before)
+function M.agent(info)
   local view = view_of(info.id)
   if not view then
     return
@@ -463,17 +488,40 @@ function M.agent(info, before)
   if view.name ~= info.name then
     view.name = info.name
     vim.b[view.buf].mado_agent = info.name
-    name_buffer(view.buf, info.name)
+    name_buffer(view.buf, 'mado://agent/' .. info.name)
   end
-  local again = before and info.pid ~= 0 and before.pid ~= info.pid
-  if again and not view.job then
-    renew(info, view)
+  follow_restart(view, info)
+end
+
+-- Takes a buffer out of use. Its last screen stays for as long as the buffer does, but a later agent may have the
+-- same number or name.
+---@param view mado.View
+local function release(view)
+  views[view.agent] = nil
+  if not valid(view.buf) then
+    return
+  end
+  vim.b[view.buf].mado_agent = nil
+  vim.b[view.buf].mado_agent_id = nil
+  name_buffer(view.buf, 'mado://ended/' .. view.name)
+end
+
+---An agent is gone from the listings.
+function M.gone(agent)
+  local view = view_of(agent)
+  if view then
+    release(view)
   end
 end
 
----An agent is gone from the listings. Its last screen stays for as long as its buffer does.
-function M.gone(agent)
-  views[agent] = nil
+---The host is gone, and with it all agents of a project, or of every project.
+---@param project? string
+function M.forget(project)
+  for _, view in pairs(vim.tbl_extend('keep', {}, views)) do
+    if not project or view.project == project then
+      release(view)
+    end
+  end
 end
 
 -- A running terminal job makes `:qa` and `:wqa` fail with E948, and a view is not worth that. Neovim asks after

@@ -1,6 +1,6 @@
 //! Commands that are one request to the host.
 
-use super::args::{Command, ListScope, OpenArgs, Scope};
+use super::args::{AttachArgs, Command, ListScope, OpenArgs, Scope};
 use super::client::{Client, unexpected};
 use super::{attach, out, serve, table};
 use mado::host::paths::{Paths, project_of};
@@ -192,7 +192,17 @@ fn open(a: OpenArgs) -> Result<ExitCode, ErrorInfo> {
     } else if !a.attach {
         out::line(&agent.name);
     }
-    Ok(ExitCode::SUCCESS)
+    if !a.attach {
+        return Ok(ExitCode::SUCCESS);
+    }
+    // By number: the name could be changed before the view is there.
+    let attach = AttachArgs {
+        agent: format!("#{}", agent.id),
+        project: a.scope.project,
+        read_only: false,
+        socket: None,
+    };
+    attach::run(&attach, agent.project)
 }
 
 fn text_or_stdin(words: &[String]) -> Result<String, ErrorInfo> {

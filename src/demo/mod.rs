@@ -10,7 +10,8 @@
 //! character U+0000 to U+00FF each), `reply` (to a query), `paste`, `burst` (long raw text),
 //! `ignored_paste` (in a dialog), `draft` (the composer's text after a read that changed it),
 //! `submit` (with `queued`), `empty_enter`, `complete`, `shell`, `command`, `dialog` (`turn` or
-//! `control` opened it), `approve` and `deny` (how), `interrupt` (turn), `resize`, `exit`.
+//! `control` opened it), `approve` and `deny` (how), `interrupt` (turn), `done` (the turn whose done line is
+//! about to be drawn), `resize`, `exit`.
 
 pub mod args;
 

@@ -149,15 +149,15 @@ impl<W: Write> App<W> {
                     self.painter.commit(Block::new("● ", "Bash(sleep)"));
                     turn.phase = Phase::Silent { until: now + silent };
                 } else {
-                    return Ok(self.speak(turn, now));
+                    return self.speak(turn, now);
                 }
                 true
             }
-            Phase::Silent { until } if until <= now => return Ok(self.speak(turn, now)),
+            Phase::Silent { until } if until <= now => return self.speak(turn, now),
             Phase::Stream { shown, next } if next <= now => {
                 let gap = turn.script.gap.unwrap_or_default();
                 if shown >= turn.script.text.split([' ', '\n']).count() {
-                    return Ok(self.answer(turn, now));
+                    return self.answer(turn, now);
                 }
                 turn.phase = Phase::Stream { shown: shown + 1, next: next + gap };
                 true
@@ -167,7 +167,7 @@ impl<W: Write> App<W> {
                 let block = Block { rest: "", spaced: false, ..Block::new("", filler(size)) };
                 self.painter.commit(block);
                 if left == size {
-                    return Ok(self.done(turn, now));
+                    return self.done(turn, now);
                 }
                 turn.phase = Phase::Flood { left: left - size };
                 // One chunk at a time, so that keys are read in between.
@@ -186,7 +186,7 @@ impl<W: Write> App<W> {
     }
 
     /// Begins the answer, or ends the turn in another way.
-    fn speak(&mut self, mut turn: Turn, now: Instant) -> bool {
+    fn speak(&mut self, mut turn: Turn, now: Instant) -> Result<bool> {
         match turn.script.ending {
             Ending::Crash => {
                 // The turn stays, so that the last signal says that it runs.
@@ -205,25 +205,26 @@ impl<W: Write> App<W> {
             }
             Ending::Answer => return self.answer(turn, now),
         }
-        true
+        Ok(true)
     }
 
     /// Shows the whole answer.
-    fn answer(&mut self, mut turn: Turn, now: Instant) -> bool {
+    fn answer(&mut self, mut turn: Turn, now: Instant) -> Result<bool> {
         let shown = turn.script.coloured.take();
         let shown = shown.unwrap_or_else(|| text::clean(&turn.script.text));
         self.painter.commit(Block::new("● ", shown));
         if turn.script.flood > 0 {
             turn.phase = Phase::Flood { left: turn.script.flood };
             self.turn = Some(turn);
-            return true;
+            return Ok(true);
         }
         self.done(turn, now)
     }
 
     /// Shows that the turn is over. The transcript says so a little later, as in Claude Code,
     /// whose last transcript line comes 50 to 230 ms after the last token.
-    fn done(&mut self, mut turn: Turn, now: Instant) -> bool {
+    fn done(&mut self, mut turn: Turn, now: Instant) -> Result<bool> {
+        self.ledger.note("done", turn.id.as_str())?;
         let seconds = now.duration_since(turn.started).as_secs().max(1);
         let line = format!("{} for {seconds}s", self.voice.verb());
         self.painter.commit(Block::new("✻ ", line).styled("90"));
@@ -235,7 +236,7 @@ impl<W: Write> App<W> {
         } else {
             self.end(&turn.id, &turn.script.text, now);
         }
-        true
+        Ok(true)
     }
 
     fn end(&mut self, id: &str, text: &str, now: Instant) {

@@ -3,9 +3,6 @@
 use sysinfo::{Pid, ProcessRefreshKind, ProcessesToUpdate, System};
 use tokio::net::UnixStream;
 
-/// Deepest ancestry that is followed.
-const DEPTH: usize = 64;
-
 /// Whether the peer runs as this user (or as root, who can do anything anyway).
 #[must_use]
 pub fn is_own(stream: &UnixStream) -> bool {
@@ -23,6 +20,9 @@ pub fn ancestry(stream: &UnixStream) -> Option<Vec<u32>> {
     let pid = stream.peer_cred().ok()?.pid()?;
     Some(ancestors(u32::try_from(pid).ok().filter(|p| *p > 0)?))
 }
+
+/// Deepest ancestry that is followed.
+const DEPTH: usize = 64;
 
 /// A process and its ancestors, nearest first.
 #[must_use]

@@ -1,9 +1,9 @@
-//! Processes: which one is the agent, who descends from whom, and what was left behind.
+//! Processes: which one below a terminal is the agent, and who descends from whom. Ending them, and
+//! finding what was left behind, is `reap`'s work.
 //!
 //! Children are looked up from the terminal's own child downwards and known pids are refreshed; the
-//! whole process table is only read to find what a host that was killed left behind. The system is
-//! asked in `sys`: `/proc` on Linux (41 µs for the children of one process, a full table 8 to
-//! 17 ms), the `sysinfo` crate elsewhere.
+//! whole process table is not read. The system is asked in `sys`: `/proc` on Linux (41 µs for the
+//! children of one process, a full table 8 to 17 ms), the `sysinfo` crate elsewhere.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -18,11 +18,9 @@ mod sys;
 
 /// The most processes that are looked at below one terminal.
 const MAX_LOOK: usize = 4096;
+
 /// Deepest ancestry that is followed.
 const MAX_DEPTH: usize = 64;
-
-/// The environment variable that marks an agent and all that it starts.
-pub const AGENT_MARK: &str = "MADO_AGENT_ID";
 
 /// A process that a pid cannot be mistaken for: pids are reused, start times are not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -57,6 +55,16 @@ impl Process {
     #[must_use]
     pub fn environ(self) -> Option<BTreeMap<String, String>> {
         sys::environ(self.pid)
+    }
+
+    /// When it started, seconds since the epoch.
+    #[must_use]
+    pub fn started_at(self) -> Option<u64> {
+        let mut system = sysinfo::System::new().ok()?;
+        let pid = sysinfo::Pid::from_u32(self.pid);
+        let what = sysinfo::ProcessRefreshKind::nothing();
+        system.refresh_processes_specifics(sysinfo::ProcessesToUpdate::Some(&[pid]), false, what);
+        system.process(pid).map(sysinfo::Process::start_time)
     }
 
     /// Its working directory now.
@@ -105,7 +113,7 @@ pub fn breadth_first(root: u32) -> Vec<Process> {
     found
 }
 
-/// A process and its ancestors, nearest first.
+/// A process and its ancestors, nearest first. One whose parents have died belongs to nobody.
 #[must_use]
 pub fn ancestors(pid: u32) -> Vec<u32> {
     let mut list = vec![pid];
@@ -122,31 +130,6 @@ pub fn ancestors(pid: u32) -> Vec<u32> {
     list
 }
 
-/// Whether `pid` is `of` or descends from it. A process whose parents have died belongs to nobody.
-#[must_use]
-pub fn is_descendant(pid: u32, of: u32) -> bool {
-    ancestors(pid).contains(&of)
-}
-
-/// What an earlier host left behind: recorded processes that still run, all that descends from
-/// them, and every process whose environment carries one of the agents' marks.
-#[must_use]
-pub fn leftovers(recorded: &[Process], marks: &[String]) -> Vec<Process> {
-    let mut found: BTreeSet<Process> = BTreeSet::new();
-    for process in recorded.iter().filter(|p| p.is_alive()) {
-        found.extend(breadth_first(process.pid));
-    }
-    if !marks.is_empty() {
-        let own = std::process::id();
-        let marked = |p: &Process| {
-            p.environ().and_then(|e| e.get(AGENT_MARK).cloned()).is_some_and(|m| marks.contains(&m))
-        };
-        let all = sys::all().into_iter().filter(|pid| *pid != own);
-        found.extend(all.filter_map(Process::of).filter(marked));
-    }
-    found.into_iter().collect()
-}
-
 /// What the system knows of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Stat {
@@ -156,5 +139,7 @@ struct Stat {
     alive: bool,
 }
 
+#[cfg(test)]
+pub(crate) mod testing;
 #[cfg(test)]
 mod tests;

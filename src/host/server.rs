@@ -15,6 +15,7 @@ use super::attach;
 use super::hook::HookMessage;
 use super::lock::{HostLock, HostRecord};
 use super::paths::Paths;
+use super::records::watch::RecordUpdate;
 use super::screen::Colours;
 use super::store::{Loaded, Store};
 use super::terminal;
@@ -34,7 +35,8 @@ use tokio_util::task::TaskTracker;
 /// Where a host is to die, for tests of recovery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CrashAt {
-    /// The Enter's intent is recorded, the Enter is not written.
+    /// All of the text is typed; the Enter's intent is about to be recorded. Once it is, nobody can
+    /// tell whether the Enter was sent.
     BeforeEnter,
     /// The Enter has reached the terminal.
     AfterEnter,
@@ -97,6 +99,8 @@ pub(super) enum Event {
     StopFrame { force: bool, stream: UnixStream },
     /// The screen that a client asked for.
     Screen { client: ClientId, seq: u64, agent: AgentId, view: Option<Box<ScreenView>> },
+    /// An agent's records changed. `pid` tells a restarted agent from the one before.
+    Records { agent: AgentId, pid: u32, update: RecordUpdate },
     /// An input that took its time.
     Input(Input),
     /// A check whose look proved nothing is to be repeated.
@@ -269,6 +273,7 @@ impl Server {
             Event::Screen { client, seq, agent, view } => {
                 self.screen_answer(client, seq, agent, view);
             }
+            Event::Records { agent, pid, update } => self.records(agent, pid, update).await,
             Event::Input(input) => self.step(input).await,
             Event::CheckAgain { agent, token } => self.check(agent, token).await,
         }

@@ -6,6 +6,7 @@
 
 use super::lock::{sync_folder, write_atomic};
 use super::paths::{Paths, private_file, state_error};
+use crate::core::profile::Dialect;
 use crate::proto::{ErrorInfo, HopId, HopInfo};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -256,19 +257,14 @@ pub struct AgentRecord {
     pub start: Option<u64>,
     /// The value of `MADO_AGENT_ID` in its environment.
     pub mark: String,
-    /// What is needed to find its records again: profile name, directory, session.
-    pub profile: String,
-    /// Its working directory.
-    pub cwd: String,
-    /// The folder of its configuration, where its environment moved it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub config_dir: Option<String>,
-    /// Its home folder.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub home: Option<String>,
+    /// The form of its transcript.
+    pub dialect: Dialect,
     /// Its session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
+    /// Its transcript, once that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub transcript: Option<PathBuf>,
 }
 
 fn agents_path(paths: &Paths) -> PathBuf {

@@ -9,6 +9,7 @@
 pub mod claude;
 pub mod mock;
 pub mod term;
+pub mod tmux;
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};

@@ -385,6 +385,20 @@ test('the death of the host is said once, with what ended with it', function()
   eq('gone', fired[#fired][2].state)
 end)
 
+test('the next host is found without a command, and what it holds back is said', function()
+  fake = Fake.start(project)
+  fake.agents = { fake:agent({ id = 1, name = 'planner' }) }
+  fake.hops = { fake:hop({ id = 60, state = 'held' }) }
+  forget()
+  H.wait('the connection', function()
+    return #said > 0
+  end)
+  eq('mado: hop 60 is held, :Mado resume hop=60 goes on with it', said[1].text)
+  eq('planner ✓', mado.statusline())
+  rpc.disconnect()
+  fake:die()
+end)
+
 test('a request that the host left unanswered ends as an error', function()
   fake = Fake.start(project)
   fake.agents = { fake:agent({ id = 1, name = 'planner' }) }

@@ -286,6 +286,10 @@ fn between<'a>(text: &'a str, from: &str, to: &str) -> Option<&'a str> {
 pub struct Transcript {
     turn: Option<String>,
     since: Option<String>,
+    /// Time of the newest line so far.
+    newest: Option<String>,
+    /// Lines up to this time were read before the file was replaced.
+    known: Option<String>,
 }
 
 impl Transcript {
@@ -293,16 +297,26 @@ impl Transcript {
     /// session's transcript begins with turns that are long over.
     #[must_use]
     pub fn since(since: u64) -> Self {
-        Transcript { turn: None, since: Some(iso_time(since)) }
+        Transcript { since: Some(iso_time(since)), ..Transcript::default() }
+    }
+
+    /// The file was replaced and comes again from its start: what was read before is passed over.
+    pub fn restart(&mut self) {
+        self.known = self.newest.clone();
     }
 
     /// Takes the next line.
     pub fn line(&mut self, line: &str) -> Result<Option<RecordEvent>, Unreadable> {
         let line = parse_line(line)?;
-        if let (Some(since), Some(at)) = (&self.since, &line.at)
-            && at < since
-        {
-            return Ok(None);
+        if let Some(at) = line.at {
+            let old = self.since.as_ref().is_some_and(|since| at < *since)
+                || self.known.as_ref().is_some_and(|known| at <= *known);
+            if old {
+                return Ok(None);
+            }
+            if self.newest.as_ref().is_none_or(|newest| *newest < at) {
+                self.newest = Some(at);
+            }
         }
         Ok(match line.kind {
             LineKind::Prompt { turn, text, human } => {

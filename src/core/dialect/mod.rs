@@ -4,6 +4,7 @@
 //! status files) to these types. Reading bytes is the host's work.
 
 pub mod claude;
+pub mod demo;
 
 use serde::{Deserialize, Serialize};
 

@@ -65,7 +65,7 @@ pub(super) fn cwd(pid: u32) -> Option<PathBuf> {
 }
 
 /// Every process.
-pub(super) fn all() -> Vec<u32> {
+fn all() -> Vec<u32> {
     let Ok(dir) = fs::read_dir("/proc") else { return Vec::new() };
     dir.flatten().filter_map(|e| e.file_name().to_str().and_then(parse)).collect()
 }

@@ -57,11 +57,3 @@ pub(super) fn cwd(pid: u32) -> Option<PathBuf> {
     let what = ProcessRefreshKind::nothing().with_cwd(UpdateKind::Always);
     look(pid, what, |p| p.cwd().map(PathBuf::from)).flatten()
 }
-
-/// Every process.
-pub(super) fn all() -> Vec<u32> {
-    let Ok(mut system) = System::new() else { return Vec::new() };
-    let what = ProcessRefreshKind::nothing();
-    system.refresh_processes_specifics(ProcessesToUpdate::All, true, what);
-    system.processes().keys().map(|p| p.as_u32()).collect()
-}

@@ -1,18 +1,24 @@
 //! Agents as the host holds them: a terminal, a process, and what is known of both.
 
 use super::{Event, Next, Server};
-use crate::core::dialect::{HookEvent, OscState, claude};
-use crate::core::profile::Profile;
+use crate::core::dialect::{HookEvent, NoAnswer, OscState, claude};
+use crate::core::profile::{Dialect, Profile};
+use crate::core::screen::Facts;
 use crate::core::{Input, Spawn};
 use crate::host::hook::HookMessage;
-use crate::host::launch::{self, Launch, LaunchSite};
+use crate::host::launch::{self, LaunchSite};
 use crate::host::reap::Leader;
+use crate::host::records::Subject;
+use crate::host::records::watch::{RecordUpdate, watch};
 use crate::host::store::{AgentRecord, save_agents};
 use crate::host::terminal::{self, Command, Event as Said, TerminalHandle, TerminalSpec};
 use crate::proto::screen::ScreenView;
 use crate::proto::{AgentId, ErrorInfo, Event as Published, Level, Notice, Rung};
+use serde_json::json;
+use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, mpsc, oneshot};
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 /// Between the signals that end an agent.
 const GRACE: Duration = Duration::from_secs(1);
@@ -24,9 +30,13 @@ pub(super) struct Agent {
     pub name: String,
     pub project: String,
     pub profile: Profile,
+    /// Where its records are.
+    pub subject: Subject,
+    /// Wakes the watcher of its records. Dropping the guard ends it.
+    nudge: Arc<Notify>,
+    watcher: Option<DropGuard>,
     pub handle: Option<TerminalHandle>,
     record: AgentRecord,
-    launch: Option<Launch>,
     /// How the program ended, once it has.
     exit: Option<(Option<i32>, Option<i32>)>,
     /// The end has been asked for; [`Said::Gone`] is to come.
@@ -101,6 +111,15 @@ impl Server {
             ErrorInfo::new(e.code(), message, spawn.profile.program.install.clone())
         })?;
         let pid = handle.pid();
+        let subject = Subject {
+            dialect: profile.records.dialect,
+            root: pid,
+            names: profile.program.process.clone(),
+            env: launch.env,
+            cwd: launch.cwd,
+            path: launch.records_path.into(),
+        };
+        let known = !subject.path.as_os_str().is_empty();
         let record = AgentRecord {
             id: spawn.agent.0,
             name: spawn.name.clone(),
@@ -108,20 +127,21 @@ impl Server {
             pid,
             start: Leader::of(pid).started,
             mark,
-            profile: spawn.profile.name.clone(),
-            cwd: spawn.cwd.clone(),
-            config_dir: launch.env.get("CLAUDE_CONFIG_DIR").cloned(),
-            home: launch.env.get("HOME").cloned(),
+            dialect: subject.dialect,
             session: spawn.resume.clone(),
+            transcript: known.then(|| subject.path.clone()),
         };
+        let nudge = Arc::new(Notify::new());
         let agent = Agent {
             id: spawn.agent,
             name: spawn.name.clone(),
             project: spawn.project.clone(),
             profile,
+            watcher: self.watch(spawn.agent, pid, &subject, &nudge),
+            subject,
+            nudge,
             handle: Some(handle),
             record,
-            launch: Some(launch),
             exit: None,
             ending: false,
             exit_untold: false,
@@ -131,6 +151,67 @@ impl Server {
         self.agents.insert(spawn.agent, agent);
         self.save();
         Ok(pid)
+    }
+
+    /// Follows an agent's records.
+    fn watch(
+        &self,
+        agent: AgentId,
+        pid: u32,
+        subject: &Subject,
+        nudge: &Arc<Notify>,
+    ) -> Option<DropGuard> {
+        if subject.dialect == Dialect::None {
+            return None;
+        }
+        let stop = CancellationToken::new();
+        let (updates, mut changed) = mpsc::channel(64);
+        tokio::spawn(watch(subject.clone(), updates, nudge.clone(), stop.clone()));
+        let events = self.events.clone();
+        tokio::spawn(async move {
+            while let Some(update) = changed.recv().await {
+                if events.send(Event::Records { agent, pid, update }).await.is_err() {
+                    return;
+                }
+            }
+        });
+        Some(stop.drop_guard())
+    }
+
+    pub(super) async fn records(&mut self, agent: AgentId, pid: u32, update: RecordUpdate) {
+        let Some(known) = self.agents.get_mut(&agent).filter(|a| a.record.pid == pid) else {
+            return;
+        };
+        match update {
+            RecordUpdate::Session { id, transcript } => {
+                known.record.session = Some(id.clone());
+                known.record.transcript = transcript;
+                self.save();
+                self.step(Input::Session { agent, session: id }).await;
+            }
+            RecordUpdate::Record(event) => self.step(Input::Record { agent, event }).await,
+            RecordUpdate::Status(status) => {
+                if let Some(state) = status.state {
+                    self.step(Input::Status { agent, state }).await;
+                }
+            }
+            RecordUpdate::Problem(text) => tracing::warn!("{}: {text}", known.name),
+        }
+    }
+
+    /// Reads the last answer where blocking is allowed.
+    pub(super) fn extract(&mut self, agent: AgentId, token: u64) {
+        let Some(known) = self.agents.get(&agent) else {
+            let result = Err(NoAnswer::NoRecord("the agent has ended".to_owned()));
+            self.next.push_back(Next::Input(Input::Extracted { agent, token, result }));
+            return;
+        };
+        let (subject, events) = (known.subject.clone(), self.events.clone());
+        tokio::spawn(async move {
+            let read = tokio::task::spawn_blocking(move || subject.extract()).await;
+            let result = read.unwrap_or_else(|e| Err(NoAnswer::Malformed(e.to_string())));
+            let _ = events.send(Event::Input(Input::Extracted { agent, token, result })).await;
+        });
     }
 
     fn hooks_left_out(&mut self, spawn: &Spawn, why: &str) {
@@ -244,6 +325,7 @@ impl Server {
             tracing::error!("{}: processes {left:?} do not end", known.name);
         }
         known.handle = None;
+        drop(known.watcher.take());
         known.ending = false;
         let (code, signal) = known.exit.unwrap_or((None, None));
         let untold = std::mem::take(&mut known.exit_untold);
@@ -272,11 +354,9 @@ impl Server {
     pub(super) fn note(&mut self, event: &Published) {
         let Published::Agent(info) = event else { return };
         let Some(agent) = self.agents.get_mut(&info.id) else { return };
-        let changed = agent.record.session != info.session || agent.record.name != info.name;
-        agent.name.clone_from(&info.name);
-        if changed {
+        if agent.name != info.name {
+            agent.name.clone_from(&info.name);
             agent.record.name.clone_from(&info.name);
-            agent.record.session.clone_from(&info.session);
             self.save();
         }
     }
@@ -290,6 +370,10 @@ impl Server {
         let agent = self.inside(ancestry);
         // Known or not, the sender has done its part.
         let _ = done.send(());
+        if let Some(known) = agent.and_then(|id| self.agents.get(&id)) {
+            // What the hook speaks of will show in the records next.
+            known.nudge.notify_one();
+        }
         let Some(agent) = agent else {
             tracing::warn!("a hook {} of no agent is ignored", message.event);
             return;
@@ -307,14 +391,18 @@ impl Server {
     }
 
     /// The composer as the core reads it, for `mado screen`.
-    pub(super) fn composer(&self, _agent: AgentId, _view: &ScreenView) -> serde_json::Value {
-        serde_json::Value::Null
+    pub(super) fn composer(&self, agent: AgentId, view: &ScreenView) -> serde_json::Value {
+        let Some(known) = self.agents.get(&agent) else { return serde_json::Value::Null };
+        let facts = Facts::read(view, &known.profile, None);
+        facts.composer.map_or(serde_json::Value::Null, |c| {
+            json!({"top": c.top, "last": c.last, "text": c.text, "hidden": c.hidden})
+        })
     }
 
     /// Ends every agent and waits until they are gone, then tells who asked for it.
     pub(super) async fn end(
         &mut self,
-        terminals: &mut tokio::sync::mpsc::Receiver<terminal::Envelope>,
+        terminals: &mut mpsc::Receiver<terminal::Envelope>,
     ) {
         let running: Vec<AgentId> =
             self.agents.values().filter(|a| a.handle.is_some()).map(|a| a.id).collect();

@@ -283,7 +283,7 @@ impl Server {
     pub(super) fn stop_frame(&mut self, force: bool, stream: UnixStream) {
         let running = self.agents.values().filter(|a| a.runs()).count();
         if running > 0 && !force {
-            let message = format!("{running} agents are running (force ends them)");
+            let message = format!("agents are running: {running} (force ends them)");
             tokio::spawn(attach::refuse(stream, message));
             return;
         }

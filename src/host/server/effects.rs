@@ -1,7 +1,6 @@
 //! Performing effects: once each, in order.
 
 use super::{CrashAt, Next, Server};
-use crate::core::dialect::NoAnswer;
 use crate::core::{Effect, Input};
 use crate::host::terminal::Command;
 use crate::proto::{AgentId, HopInfo};
@@ -37,6 +36,9 @@ impl Server {
                 Effect::Check { agent, token } => self.check(agent, token).await,
                 Effect::Extract { agent, token } => self.extract(agent, token),
                 Effect::Record { hop, enter } => {
+                    if enter == Some(true) && self.options.crash_at == Some(CrashAt::BeforeEnter) {
+                        crash();
+                    }
                     enter_next = enter == Some(true);
                     store_failed |= !self.record(&hop, enter);
                 }
@@ -51,9 +53,6 @@ impl Server {
     }
 
     async fn write(&mut self, agent: AgentId, token: u64, text: String, enter: bool) {
-        if enter && self.options.crash_at == Some(CrashAt::BeforeEnter) {
-            crash();
-        }
         let guard = self.guard.filter(|(a, _)| *a == agent).map(|(_, check)| check);
         let handle = self.agents.get(&agent).and_then(|a| a.handle.clone());
         let sent = match handle {
@@ -81,11 +80,6 @@ impl Server {
         if let Some(agent) = self.agents.get(&agent) {
             agent.command(Command::Check { token }).await;
         }
-    }
-
-    fn extract(&mut self, agent: AgentId, token: u64) {
-        let result = Err(NoAnswer::NoRecord("its profile names no records".to_owned()));
-        self.next.push_back(Next::Input(Input::Extracted { agent, token, result }));
     }
 
     /// `false`: it could not be stored, and the core has been told.

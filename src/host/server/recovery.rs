@@ -1,9 +1,11 @@
 //! The start after an unclean end: leftovers are ended, hops without a final state go to the core.
 
 use super::{Loaded, Server};
-use crate::core::{Input, RestoredHop};
+use crate::core::{Input, RestoredHop, text};
 use crate::host::reap::{self, Leader};
+use crate::host::records;
 use crate::host::store::{AgentRecord, StoredHop, load_agents};
+use crate::proto::HopInfo;
 use std::time::Duration;
 use tokio::task::JoinSet;
 
@@ -36,13 +38,19 @@ impl Server {
 fn restore(stored: StoredHop, records: &[AgentRecord]) -> RestoredHop {
     let StoredHop { hop, enter } = stored;
     let target = records.iter().find(|r| r.name == hop.target && r.project == hop.project);
-    let in_record = enter && target.is_some_and(|t| in_record(t, hop.prompt.as_deref()));
+    let in_record = enter && target.is_some_and(|t| in_record(t, &hop));
     RestoredHop { hop, enter, in_record }
 }
 
-/// Whether the target's own record holds the prompt.
-fn in_record(_target: &AgentRecord, _prompt: Option<&str>) -> bool {
-    false
+/// Whether the target's own record holds the prompt, written after its first byte was typed.
+fn in_record(target: &AgentRecord, hop: &HopInfo) -> bool {
+    let (Some(path), Some(prompt)) = (&target.transcript, &hop.prompt) else { return false };
+    let since = hop.times.typing.unwrap_or(0);
+    let fits = |text: &str| text::fold(text) == text::fold(prompt);
+    records::holds_prompt(target.dialect, path, since, fits).unwrap_or_else(|e| {
+        tracing::warn!("{} cannot be read: {e}", path.display());
+        false
+    })
 }
 
 /// Ends what is left of the agents of a host that died: all at once, since each may take a while.

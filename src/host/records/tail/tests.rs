@@ -195,7 +195,7 @@ proptest! {
     fn reading_back_gives_the_same_lines_at_every_cut(lines in some_lines(), cut in 0usize..2000) {
         let bytes: Vec<u8> = lines.iter().flat_map(|l| format!("{l}\n").into_bytes()).collect();
         let bytes = &bytes[..cut.min(bytes.len())];
-        let whole = bytes.iter().filter(|b| **b == b'\n').count();
+        let whole = memchr::memchr_iter(b'\n', bytes).count();
         let mut got = back(bytes);
         got.reverse();
         prop_assert_eq!(&got[..], &lines[..whole]);
