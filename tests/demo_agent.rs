@@ -188,7 +188,7 @@ fn a_long_draft_shows_a_window_and_says_how_much_it_hides() {
     for n in 1..=20 {
         demo.write(paste(&format!("line {n}{}", if n < 20 { "\n" } else { "" })));
     }
-    let screen = demo.wait("the end of it", |s| s.has("  line 20") && s.has("❯ line 14"));
+    let screen = demo.wait("the end of it", |s| s.has("  line 20") && s.has("  line 14"));
     assert!(screen.shows("─── ↑ 13 more ───"));
     assert!(!screen.shows("line 13"));
     demo.write("\r");

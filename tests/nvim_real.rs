@@ -237,7 +237,7 @@ async fn quit_and_come_back(command: &str) {
     common::wait_until("the views to be gone", PATIENCE, detached).await;
 
     let editor = case.editor("second.sock");
-    editor.term.wait_text("planner (idle), reviewer (idle) run here", PATIENCE).await;
+    editor.term.wait_text("reviewer (idle), planner (idle) run here", PATIENCE).await;
     editor.command("Mado attach planner").await;
     editor.term.wait_text("plan a release", PATIENCE).await;
     editor.wait_lua("vim.bo.buftype", "terminal").await;
@@ -308,7 +308,7 @@ async fn what_happens_in_the_background_leaves_cursor_focus_mode_view_and_sizes_
     assert!(case.mado(&["send", "reviewer", "DEMO:ask"]).status.success());
     let asks = || case.agent("reviewer")["phase"] == "asking";
     editor.term.wait_until("reviewer to ask", PATIENCE, asks).await;
-    editor.wait_lua("vim.fn.execute('messages'):find('reviewer') ~= nil", "v:true").await;
+    editor.wait_lua("vim.fn.execute('messages'):find('reviewer') ~= nil", "true").await;
 
     assert_eq!(editor.lua(PLACE), before);
     assert_eq!((size("planner"), size("reviewer")), sizes);
@@ -352,6 +352,25 @@ async fn the_keys_of_the_recipe_work_while_the_cursor_is_in_an_agent() {
 }
 
 #[tokio::test]
+async fn an_agent_that_is_started_again_is_shown_again_in_its_split() {
+    let case = Case::new();
+    let editor = case.editor("nvim.sock");
+    editor.started().await;
+    editor.open("planner", "left").await;
+    let before = case.agent("planner")["pid"].clone();
+    editor.command("Mado restart planner").await;
+    let again = || {
+        let now = case.agent("planner");
+        now["pid"] != before && now["phase"] == "idle" && now["attached"] == 1
+    };
+    editor.term.wait_until("the agent and its view again", PATIENCE, again).await;
+    assert_eq!(editor.lua("vim.b.mado_agent"), "planner");
+    assert_eq!(editor.lua("#vim.api.nvim_list_wins()"), "2");
+    editor.term.write("ihello again");
+    editor.term.wait_text("hello again", PATIENCE).await;
+}
+
+#[tokio::test]
 async fn the_death_of_the_host_is_one_message_and_the_next_open_starts_another() {
     let case = Case::new();
     let editor = case.editor("nvim.sock");
@@ -386,7 +405,7 @@ async fn start_up_with_a_host_elsewhere_stays_silent_and_keeps_nothing_alive() {
     };
     // It greets, finds nothing of its project, and leaves.
     let loaded = "package.loaded['mado.greet'] ~= nil and require('mado.rpc').session(vim.fn.getcwd()) == nil";
-    editor.wait_lua(loaded, "v:true").await;
+    editor.wait_lua(loaded, "true").await;
     editor.term.wait_until("no editor", PATIENCE, || editors() == 0).await;
     assert_eq!(editor.lua("vim.fn.execute('messages')").trim(), "");
     let start = Instant::now();
@@ -414,4 +433,33 @@ async fn health_names_program_version_socket_neovim_profiles_and_provider() {
         assert!(report.contains(part), "{part} in\n{report}");
     }
     assert!(!report.contains("ERROR"), "{report}");
+}
+
+#[test]
+fn the_scripted_demo_is_answered_and_leaves_nothing_behind() {
+    let case = Case::new();
+    let nvim = common::nvim();
+    let path = format!("{}:{}", nvim.parent().unwrap().display(), case.env["PATH"]);
+    let output = Command::new(Path::new(ROOT).join("scripts/demo.sh"))
+        .arg("--headless")
+        .env_clear()
+        .env("HOME", &case.env["HOME"])
+        .env("LANG", "C.UTF-8")
+        .env("MADO_BIN", MADO)
+        .env("PATH", path)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{}\n{said}", output.status);
+    let hops: Vec<Value> = String::from_utf8(output.stdout)
+        .unwrap()
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let routed: Vec<_> = hops.iter().filter(|h| h["route"] != Value::Null).collect();
+    assert_eq!(routed.len(), 1, "{hops:?}");
+    assert_eq!(routed[0]["state"], "answered");
+    let folder = Path::new(routed[0]["project"].as_str().unwrap()).parent().unwrap();
+    assert!(!folder.exists(), "{} is left", folder.display());
 }

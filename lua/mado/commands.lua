@@ -15,6 +15,9 @@ local parse = require('mado.parse')
 ---@field usage string
 ---@field args string[] what completes each positional word
 ---@field keys? string[] the `key=` words it takes
+---@field aliases? boolean it takes other spellings of its keys too
+---@field rest_args? boolean words after `--` go to the program
+---@field bang? boolean it takes a !
 ---@field run fun(c: mado.Invocation)
 
 local function notify()
@@ -177,6 +180,7 @@ M.table = {
     args = { 'agent', 'agent' },
     keys = options_module().names(),
     aliases = true,
+    bang = true,
     run = function(self, c)
       local words, o = sort_words(self, c, 2)
       local source, target = words[1], words[2]
@@ -221,12 +225,9 @@ M.table = {
         fail(self, 'handoff needs a target')
       end
       local first, second = c.words[1].text, c.words[2] and c.words[2].text
-      -- Two names that are both agents are source and target; else the text begins with the second word.
+      -- Inside an agent's window it is the source, unless two agents are named; elsewhere the source comes first.
       local state, project = require('mado.state'), require('mado.project').current()
-      local two = second and state.agent_named(project, second) ~= nil
-      if not second or not (two or vim.b.mado_agent) then
-        two = second ~= nil
-      end
+      local two = second and (not vim.b.mado_agent or state.agent_named(project, second) ~= nil)
       local text = parse.rest(c.raw, c.words, two and 3 or 2)
       call('handoff', {
         source = two and first or nil,
@@ -304,8 +305,9 @@ M.table = {
   },
   log = route_command('log'),
   host = {
-    usage = 'host [status|restart|stop]',
+    usage = 'host[!] [status|restart|stop]',
     args = { 'host' },
+    bang = true,
     run = function(self, c)
       local words = sort_words(self, c, 1)
       local action = words[1] or 'status'
@@ -340,6 +342,9 @@ local function run(name, raw, opts)
       lines = vim.api.nvim_buf_get_lines(0, opts.line1 - 1, opts.line2, false)
     end
     local command = M.table[name]
+    if opts.bang and not command.bang then
+      fail(command, name .. ' takes no !')
+    end
     command.run(command, { raw = raw, words = words, bang = opts.bang or false, lines = lines })
   end)
   if ok then

@@ -52,7 +52,7 @@ local handlers = {}
 function handlers.agent(info)
   local before = state.agent(info)
   if views() then
-    views().agent(info, before)
+    views().agent(info)
   end
   if not before or before.phase ~= info.phase then
     -- Leaving a dialog ends what was said about it; entering one must not, whichever event comes first.

@@ -152,7 +152,9 @@ function M.open(project, route)
     count = require('mado.config').get().log.height,
     mods = { split = 'botright' },
   })
-  if not same then
+  if #vim.fn.getqflist() == 0 then
+    require('mado.notify').info('nothing has been routed yet; the log follows what will be')
+  elseif not same then
     -- The newest entry is what one came for.
     vim.cmd('normal! G')
   end

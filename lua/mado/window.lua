@@ -11,6 +11,7 @@ local config = require('mado.config')
 ---@field project string
 ---@field buf integer
 ---@field job integer? the `mado attach`; nil once it has ended
+---@field pid integer the process that it shows, 0 before that is known
 ---@field ending boolean? we end it ourselves
 
 ---@type table<integer, mado.View> by agent id
@@ -210,6 +211,22 @@ local function name_buffer(buf, wanted)
   end
 end
 
+local renew
+
+-- Shows an agent again that was started again. Its two signs, the end of the view and the new process, come in
+-- either order.
+---@param view mado.View
+---@param info mado.AgentInfo?
+local function follow_restart(view, info)
+  if not info or info.pid == 0 or info.phase == 'exited' then
+    return
+  elseif view.pid == 0 then
+    view.pid = info.pid
+  elseif view.pid ~= info.pid and not view.job and not view.ending then
+    renew(info, view)
+  end
+end
+
 ---@param view mado.View
 local function ended(view)
   view.job = nil
@@ -218,6 +235,9 @@ local function ended(view)
   end
   -- The host may be what ended; waiting for the next look would let a command run into it.
   require('mado.rpc').check()
+  if views[view.agent] == view then
+    follow_restart(view, require('mado.state').agent_by_id(view.agent))
+  end
 end
 
 ---Starts the view of an agent in a window, replacing what the window shows.
@@ -231,7 +251,8 @@ local function start(info, win)
     return nil, problem
   end
   local buf = vim.api.nvim_create_buf(true, false)
-  local view = { agent = info.id, name = info.name, project = info.project, buf = buf }
+  local view =
+    { agent = info.id, name = info.name, project = info.project, pid = info.pid, buf = buf }
   vim.b[buf].mado_agent = info.name
   vim.b[buf].mado_agent_id = info.id
   vim.b[buf].mado_project = info.project
@@ -280,7 +301,8 @@ end
 -- Puts a new view into every window that shows the old one.
 ---@param info mado.AgentInfo
 ---@param old mado.View
-local function renew(info, old)
+renew = function(info, old)
+  local mode, current = vim.api.nvim_get_mode().mode, vim.api.nvim_get_current_win()
   local wins = vim.fn.win_findbuf(old.buf)
   if #wins == 0 then
     vim.api.nvim_buf_delete(old.buf, { force = true })
@@ -300,6 +322,10 @@ local function renew(info, old)
   end
   if valid(old.buf) then
     vim.api.nvim_buf_delete(old.buf, { force = true })
+  end
+  if mode == 't' and vim.list_contains(wins, current) then
+    -- A change of the buffer has left terminal mode, and the user has not.
+    vim.cmd.startinsert()
   end
   -- The old buffer had the name until now.
   name_buffer(view.buf, 'mado://agent/' .. info.name)
@@ -454,8 +480,7 @@ end
 
 ---An agent changed: its name may have, or it was started again.
 ---@param info mado.AgentInfo
----@param before mado.AgentInfo?
-function M.agent(info, before)
+function M.agent(info)
   local view = view_of(info.id)
   if not view then
     return
@@ -465,10 +490,7 @@ function M.agent(info, before)
     vim.b[view.buf].mado_agent = info.name
     name_buffer(view.buf, 'mado://agent/' .. info.name)
   end
-  local again = before and info.pid ~= 0 and before.pid ~= info.pid
-  if again and not view.job then
-    renew(info, view)
-  end
+  follow_restart(view, info)
 end
 
 -- Takes a buffer out of use. Its last screen stays for as long as the buffer does, but a later agent may have the

@@ -6,7 +6,6 @@
 use super::dialect::{OscState, StatusState};
 use super::profile::{ComposerKind, Profile};
 use super::screen::{self, Facts, LineBase, OutputLog};
-use super::timing::Timing;
 use crate::core::delivery::Delivery;
 use crate::core::io::Spawn;
 use crate::proto::screen::ScreenView;
@@ -39,8 +38,9 @@ pub struct Turn {
     pub chain: ChainId,
     /// Hops of the chain before it.
     pub depth: u32,
-    /// The hop that opened it.
-    pub hop: Option<HopId>,
+    /// The hops whose prompts it took: the one that opened it, and any that a program took up
+    /// into the same turn from its own queue.
+    pub hops: Vec<HopId>,
     /// When it began, monotonic milliseconds.
     pub started: u64,
     /// Absolute number of the row at which its output begins.
@@ -59,6 +59,8 @@ pub struct Turn {
     pub ended: Option<(Outcome, Rung, u64)>,
     /// Keyword matches that have fired, per route.
     pub matches: BTreeMap<RouteId, usize>,
+    /// A person began it.
+    pub human: bool,
     /// Output that `always` has sent on, per route: entries of `texts`, or lines.
     pub streamed: BTreeMap<RouteId, usize>,
 }
@@ -79,14 +81,27 @@ pub struct Seen {
     pub hook_open: Option<Claim<bool>>,
     /// Background tasks that the last `Stop` named.
     pub background: usize,
-    /// A permission is asked for; the tool.
-    pub permission: Option<(String, u64)>,
+    /// A permission is asked for.
+    pub permission: Option<Permission>,
     /// The status file.
     pub status: Option<Claim<StatusState>>,
     /// OSC 7501.
     pub osc: Option<Claim<OscState>>,
     /// The transcript: a turn is open, or not.
     pub record_open: Option<Claim<bool>>,
+    /// The turn of the transcript's newest prompt: what lines without a turn belong to.
+    pub record_turn: Option<String>,
+}
+
+/// A hook said that a tool waits for a permission.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Permission {
+    /// The tool.
+    pub tool: String,
+    /// When it was said, monotonic milliseconds.
+    pub at: u64,
+    /// Its dialog has been seen on the screen since.
+    pub drawn: bool,
 }
 
 /// Why a phase.
@@ -103,7 +118,12 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    fn new(phase: Phase, rung: Rung, code: &'static str, text: impl Into<String>) -> Self {
+    pub(super) fn new(
+        phase: Phase,
+        rung: Rung,
+        code: &'static str,
+        text: impl Into<String>,
+    ) -> Self {
         Verdict { phase, rung, code, text: text.into() }
     }
 }
@@ -155,10 +175,20 @@ pub struct Agent {
     pub human_at: Option<u64>,
     /// A person typed since the last Enter of theirs.
     pub human_dirty: bool,
-    /// A person pressed Enter while no turn was open: the next turn begins a new chain.
-    pub human_prompted: bool,
+    /// When a person pressed Enter while no turn was open: a turn that begins soon after begins a
+    /// new chain.
+    pub human_prompted: Option<u64>,
+    /// When a person last pressed Enter, since the last turn that was a person's.
+    pub human_enter: Option<u64>,
     /// A person pressed Enter and no evidence of a turn has come since.
     pub human_submit: Option<u64>,
+    /// When a delivery was accepted by the screen alone, until more is seen of its turn.
+    pub accepted_at: Option<u64>,
+    /// When a dialog was last seen, until more is seen of what it led to.
+    pub asked_at: Option<u64>,
+    /// Prompts that were submitted but never seen to be accepted, newest last: a turn that begins
+    /// with one after all still belongs to its chain.
+    pub unclaimed: VecDeque<(HopId, String)>,
     /// The open turn.
     pub turn: Option<Turn>,
     /// The last ended turn.
@@ -192,19 +222,23 @@ pub struct Agent {
 pub struct LastAnswer {
     /// Its text.
     pub text: String,
-    /// The turn's number.
+    /// The turn's number; 0 when it is older than what mado has seen.
     pub seq: u64,
     /// The turn's id.
     pub turn: Option<String>,
+    /// The record's id of the message that it is.
+    pub message: Option<String>,
     /// Where it was read.
     pub rung: Rung,
+    /// Chain and depth of its turn.
+    pub chain: Option<(ChainId, u32)>,
 }
 
 /// An answer being looked for.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Extraction {
-    /// The ended turn's number.
-    pub seq: u64,
+    /// The ended turn.
+    pub turn: Turn,
     /// The effect's number, while one is under way.
     pub token: Option<u64>,
     /// When to ask again.
@@ -214,6 +248,9 @@ pub struct Extraction {
     /// When a matching answer without an end mark is taken.
     pub lenient: u64,
 }
+
+/// How many ids of ended turns an agent remembers.
+const OLD_TURNS: usize = 32;
 
 impl Agent {
     /// An agent about to be started.
@@ -241,8 +278,12 @@ impl Agent {
             seen: Seen::default(),
             human_at: None,
             human_dirty: false,
-            human_prompted: false,
+            human_prompted: None,
+            human_enter: None,
             human_submit: None,
+            accepted_at: None,
+            asked_at: None,
+            unclaimed: VecDeque::new(),
             turn: None,
             last_turn: None,
             old_turns: VecDeque::new(),
@@ -269,8 +310,38 @@ impl Agent {
         self.profile.records.dialect != super::profile::Dialect::None && self.uses(Rung::Record)
     }
 
-    fn is_line(&self) -> bool {
+    pub(super) fn is_line(&self) -> bool {
         self.profile.composer.kind == ComposerKind::Line
+    }
+
+    /// Applies something that names a turn which has ended to that turn, wherever it is kept.
+    pub fn each_ended(&mut self, id: &str, mut apply: impl FnMut(&mut Turn)) {
+        let extracting = self.extract.as_mut().map(|e| &mut e.turn);
+        for turn in self.last_turn.as_mut().into_iter().chain(extracting) {
+            if turn.id.as_deref() == Some(id) {
+                apply(turn);
+            }
+        }
+    }
+
+    /// Learns which session it is in.
+    pub fn in_session(&mut self, session: String) {
+        if self.session.as_ref().is_some_and(|s| *s != session) {
+            // Another transcript: what the one before left open says nothing now.
+            self.seen.record_open = None;
+            self.seen.record_turn = None;
+        }
+        self.session = Some(session);
+    }
+
+    /// Remembers the id of a turn that is over.
+    pub fn turn_is_old(&mut self, id: &str) {
+        if !self.old_turns.iter().any(|t| t == id) {
+            self.old_turns.push_back(id.to_owned());
+        }
+        if self.old_turns.len() > OLD_TURNS {
+            self.old_turns.pop_front();
+        }
     }
 
     /// Takes a view.
@@ -303,6 +374,15 @@ impl Agent {
         if self.facts.composer.is_some() {
             self.ready = true;
         }
+        // A dialog that was drawn and is gone has been answered, even if nothing else says so: a
+        // refusal calls no hook (claude 2.1.197, 2.1.332).
+        let (asks, composes) = (self.facts.dialog.is_some(), self.facts.composer.is_some());
+        if let Some(permission) = self.seen.permission.as_mut() {
+            permission.drawn |= asks;
+            if permission.drawn && !asks && composes {
+                self.seen.permission = None;
+            }
+        }
         self.view = Some(view);
     }
 
@@ -317,190 +397,19 @@ impl Agent {
         self.facts.composer.as_ref().is_some_and(|c| !c.text.trim().is_empty())
     }
 
-    /// The title's claim.
-    fn title_says(&self, rung_on: bool) -> Option<Phase> {
-        let title = self.view.as_ref().map(|v| v.title.as_str()).filter(|t| !t.is_empty())?;
-        let rules = &self.profile.evidence;
-        let says =
-            |p: &Option<super::profile::Pattern>| p.as_ref().is_some_and(|p| p.is_match(title));
-        if says(&rules.title_asking) {
-            return Some(Phase::Asking);
-        }
-        if !rung_on {
-            return None;
-        }
-        if says(&rules.title_busy) {
-            return Some(Phase::Busy);
-        }
-        says(&rules.title_idle).then_some(Phase::Idle)
-    }
-
-    /// What the agent is doing.
-    ///
-    /// Anything that says `asking` wins; then anything live that says busy; then the newest of the
-    /// claims; `idle` needs all of them and a composer.
-    pub fn assess(&self, now: u64, timing: &Timing) -> Verdict {
-        if self.exit.is_some() {
-            return Verdict::new(Phase::Exited, Rung::None, "exited", self.exit_text());
-        }
-        if let Some(v) = self.asking() {
-            return v;
-        }
-        if let Some(v) = self.busy(now, timing) {
-            return v;
-        }
-        if let Some(v) = self.not_idle(now, timing) {
-            return v;
-        }
-        let seen = &self.seen;
-        let rung = if self.uses(Rung::Hook) && seen.hook_open.is_some() {
-            Rung::Hook
-        } else if self.uses(Rung::Record) && seen.record_open.is_some() {
-            Rung::Record
-        } else if self.uses(Rung::Status) && seen.status.is_some() {
-            Rung::Status
-        } else if self.uses(Rung::Osc) && seen.osc.is_some() {
-            Rung::Osc
-        } else if self.title_says(self.uses(Rung::Title)) == Some(Phase::Idle) {
-            Rung::Title
-        } else if self.is_line() {
-            Rung::Foreground
-        } else {
-            Rung::Screen
-        };
-        Verdict::new(Phase::Idle, rung, "idle", "waits for a prompt")
-    }
-
-    fn exit_text(&self) -> String {
-        match self.exit {
-            Some(code) if code > 128 => format!("ended by signal {}", code - 128),
-            Some(code) => format!("ended with exit code {code}"),
-            None => String::new(),
-        }
-    }
-
-    fn asking(&self) -> Option<Verdict> {
-        let asks = |rung, text: String| Verdict::new(Phase::Asking, rung, "asks", text);
-        if let Some(row) = &self.facts.dialog {
-            return Some(asks(Rung::Screen, format!("asks: {row}")));
-        }
-        let status = self.seen.status.filter(|_| self.uses(Rung::Status));
-        if status.is_some_and(|s| s.says == StatusState::Waiting) {
-            return Some(asks(Rung::Status, "a dialog waits for a person".to_owned()));
-        }
-        let osc = self.seen.osc.filter(|_| self.uses(Rung::Osc));
-        if osc.is_some_and(|s| s.says == OscState::Blocked) {
-            return Some(asks(Rung::Osc, "a dialog waits for a person".to_owned()));
-        }
-        if self.title_says(self.uses(Rung::Title)) == Some(Phase::Asking) {
-            return Some(asks(Rung::Title, "a dialog waits for a person".to_owned()));
-        }
-        let (tool, at) = self.seen.permission.as_ref().filter(|_| self.uses(Rung::Hook))?;
-        // The dialog is gone when the status file says something else since.
-        if status.is_some_and(|s| s.at > *at) {
-            return None;
-        }
-        Some(asks(Rung::Hook, format!("asks for permission to use {tool}")))
-    }
-
-    /// Anything that says that a turn is open. Safety first: the title and the screen count here
-    /// even when they are not rungs of the profile's ladder.
-    fn busy(&self, now: u64, timing: &Timing) -> Option<Verdict> {
-        let busy = |rung, text: &str| Some(Verdict::new(Phase::Busy, rung, "busy", text));
-        let seen = &self.seen;
-        let hook = seen.hook_open.filter(|_| self.uses(Rung::Hook));
-        let record = seen.record_open.filter(|_| self.uses(Rung::Record));
-        let status = seen.status.filter(|_| self.uses(Rung::Status));
-        let osc = seen.osc.filter(|_| self.uses(Rung::Osc));
-        // Esc ends a turn without a Stop (claude 2.1.197, 2.1.332): later claims of the others count.
-        let closed_after = |at: u64| {
-            status.is_some_and(|s| {
-                matches!(s.says, StatusState::Idle | StatusState::Background)
-                    && s.at >= at + timing.status_lag_ms
-            }) || record.is_some_and(|r| !r.says && r.at > at)
-                || osc.is_some_and(|o| o.says != OscState::Working && o.at > at)
-                || hook.is_some_and(|h| !h.says && h.at > at)
-                // A row of the turn before may still stand where the new echo will be drawn.
-                || (now > at + 2_000 && self.interrupted_on_screen())
-        };
-        if let Some(h) = hook.filter(|h| h.says)
-            && !closed_after(h.at)
-        {
-            return busy(Rung::Hook, "a turn is open");
-        }
-        if status.is_some_and(|s| s.says == StatusState::Busy) {
-            return busy(Rung::Status, "a turn is open");
-        }
-        if osc.is_some_and(|o| o.says == OscState::Working) {
-            return busy(Rung::Osc, "a turn is open");
-        }
-        if let Some(r) = record.filter(|r| r.says)
-            && !closed_after(r.at)
-        {
-            return busy(Rung::Record, "a turn is open");
-        }
-        if self.title_says(true) == Some(Phase::Busy) {
-            return busy(Rung::Title, "its title says that it works");
-        }
-        if let Some(row) = &self.facts.busy {
-            return Some(Verdict::new(Phase::Busy, Rung::Screen, "busy", format!("shows: {row}")));
-        }
-        if hook.is_some() && seen.background > 0 {
-            return Some(Verdict::new(
-                Phase::Busy,
-                Rung::Hook,
-                "background",
-                format!("{} background tasks run; their end starts a turn", seen.background),
-            ));
-        }
-        if status.is_some_and(|s| s.says == StatusState::Background) {
-            let text = "a background task runs; its end starts a turn";
-            return Some(Verdict::new(Phase::Busy, Rung::Status, "background", text));
-        }
-        if self.is_line() && self.view.as_ref().is_some_and(|v| v.foreground == Some(false)) {
-            return busy(Rung::Foreground, "a command runs");
-        }
-        None
-    }
-
-    /// What stands between "nothing says busy" and idle.
-    fn not_idle(&self, now: u64, timing: &Timing) -> Option<Verdict> {
-        if self.facts.composer.is_none() {
-            return Some(if self.ready {
-                let text = "shows something that no rule knows (login, question, update notice, …)";
-                Verdict::new(Phase::Unknown, Rung::Screen, "unknown_screen", text)
-            } else {
-                let text = "its composer has not been seen yet";
-                Verdict::new(Phase::Starting, Rung::Screen, "starting", text)
-            });
-        }
-        if let Some(at) = self.human_submit
-            && now < at + timing.human_submit_ms
-        {
-            let text = "a person has just pressed Enter in it";
-            return Some(Verdict::new(Phase::Unknown, Rung::Screen, "just_submitted", text));
-        }
-        if self.is_line() && now < self.changed + timing.shell_quiet_ms {
-            return Some(Verdict::new(Phase::Busy, Rung::Foreground, "output", "writes output"));
-        }
-        None
-    }
-
-    /// The last mark on the turn's own output says: interrupted.
-    fn interrupted_on_screen(&self) -> bool {
-        let patterns = &self.profile.screen.interrupted;
-        !patterns.is_empty()
-            && self.turn_rows().iter().any(|l| patterns.iter().any(|p| p.is_match(l)))
-    }
-
     /// The open turn, else the last one.
     pub fn current_turn(&self) -> Option<&Turn> {
         self.turn.as_ref().or(self.last_turn.as_ref())
     }
 
+    /// The open or the last turn, by its number.
+    pub fn turn_of(&self, seq: u64) -> Option<&Turn> {
+        [&self.turn, &self.last_turn].into_iter().flatten().find(|t| t.seq == seq)
+    }
+
     /// The same, to change it.
-    pub fn current_turn_mut(&mut self) -> Option<&mut Turn> {
-        self.turn.as_mut().or(self.last_turn.as_mut())
+    pub fn turn_of_mut(&mut self, seq: u64) -> Option<&mut Turn> {
+        [&mut self.turn, &mut self.last_turn].into_iter().flatten().find(|t| t.seq == seq)
     }
 
     fn turn_lines(&self) -> Vec<screen::Line> {
@@ -512,7 +421,7 @@ impl Agent {
     }
 
     /// The rows of the open (or last) turn.
-    fn turn_rows(&self) -> Vec<String> {
+    pub(super) fn turn_rows(&self) -> Vec<String> {
         self.turn_lines().into_iter().map(|l| l.text).collect()
     }
 
@@ -556,18 +465,6 @@ impl Agent {
             (Some(v), None, _) => v.scrolled,
             (None, ..) => 0,
         }
-    }
-
-    /// When the phase could change without a new input.
-    pub fn deadline(&self, now: u64, timing: &Timing) -> Option<u64> {
-        let mut at = Vec::new();
-        if let Some(t) = self.human_submit {
-            at.push(t + timing.human_submit_ms);
-        }
-        if self.is_line() {
-            at.push(self.changed + timing.shell_quiet_ms);
-        }
-        at.into_iter().filter(|t| *t > now).min()
     }
 
     /// What listings show.

@@ -11,7 +11,7 @@ use super::text::{self, Holds};
 use crate::core::agent::Agent;
 use crate::core::io::Effect;
 use crate::core::profile::ComposerKind;
-use crate::proto::{AgentId, HopId, HopState, Phase, RouteState, Rung};
+use crate::proto::{AgentId, HopId, HopState, Phase, RouteState};
 
 /// Where a delivery stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -95,7 +95,7 @@ fn inner(chunk: &str) -> &str {
 }
 
 /// What the composer shows of a text, as far as it can be seen.
-fn composer_holds(agent: &Agent, typed: &str) -> Option<Holds> {
+pub(super) fn composer_holds(agent: &Agent, typed: &str) -> Option<Holds> {
     let composer = agent.facts.composer.as_ref()?;
     let placeholder = agent.profile.composer.placeholder.as_ref();
     Some(text::holds(&composer.text, composer.hidden, typed, placeholder))
@@ -234,116 +234,7 @@ impl Hub {
         self.out.push(Effect::Check { agent: id, token });
     }
 
-    /// A drained view came for a check. The caller has already taken it in.
-    pub(super) fn checked(&mut self, id: AgentId, token: u64) {
-        let Some(agent) = self.agents.get(&id) else { return };
-        let Some(delivery) = agent.delivery.as_ref() else { return };
-        let idle = agent.verdict.phase == Phase::Idle || !self.gate;
-        match delivery.stage.clone() {
-            Stage::Look(t) if t == token => {
-                if !idle {
-                    self.disturb(id);
-                } else if delivery.next == 0 && !self.start_clean(id) {
-                    // Something of an earlier try is in the composer; it is being dealt with.
-                } else {
-                    self.write_next(id);
-                }
-            }
-            Stage::LookEnter(t, until) if t == token => self.look_enter(id, idle, until),
-            Stage::LookSecond(t, until) if t == token => self.look_second(id, idle, until),
-            Stage::LookClear(t, presses) if t == token => {
-                if idle {
-                    self.clear_step(id, presses);
-                } else {
-                    self.disturb(id);
-                }
-            }
-            _ => {}
-        }
-    }
-
-    /// Before the first byte: is the composer empty? If it holds what an interrupted try of this
-    /// hop typed, that is cleared first; if it holds anything else, nothing is touched.
-    fn start_clean(&mut self, id: AgentId) -> bool {
-        let token = self.token();
-        let now = self.now.mono;
-        let Some(agent) = self.agents.get_mut(&id) else { return false };
-        let Some(delivery) = agent.delivery.as_ref() else { return false };
-        let hop_id = delivery.hop;
-        let Some(hop) = self.hops.get_mut(&hop_id) else { return false };
-        let Some(residue) = hop.residue.clone() else {
-            if agent.draft() {
-                self.disturb(id);
-                return false;
-            }
-            return true;
-        };
-        if residue.open_paste {
-            // The end of the paste is owed, or the program would take a person's keys into it.
-            if let Some(r) = hop.residue.as_mut() {
-                r.open_paste = false;
-            }
-            if let Some(d) = agent.delivery.as_mut() {
-                d.stage = Stage::Clearing(0, now + self.timing.clear_gap_ms);
-            }
-            self.out.push(Effect::Write { agent: id, token, text: PASTE_END.to_owned() });
-            return false;
-        }
-        match composer_holds(agent, &residue.typed) {
-            Some(Holds::Empty) => {
-                hop.residue = None;
-                true
-            }
-            Some(Holds::Ours) => {
-                self.clear_step(id, 0);
-                false
-            }
-            _ => {
-                self.residue_left(id);
-                false
-            }
-        }
-    }
-
-    fn residue_left(&mut self, id: AgentId) {
-        let Some(delivery) = self.agents.get_mut(&id).and_then(|a| a.delivery.take()) else {
-            return;
-        };
-        self.out.push(Effect::HoldSize { agent: id, hold: false });
-        let text = "the composer holds more or other than what mado typed; it was left alone";
-        self.finish(delivery.hop, HopState::Stopped, "residue_left", text);
-    }
-
-    /// One clearing key, or on to typing when the composer is empty.
-    fn clear_step(&mut self, id: AgentId, presses: u32) {
-        let token = self.token();
-        let now = self.now.mono;
-        let gap = self.timing.clear_gap_ms;
-        let Some(agent) = self.agents.get_mut(&id) else { return };
-        let empty = agent.facts.composer.as_ref().is_some_and(|c| c.text.trim().is_empty());
-        let rules = &agent.profile.composer;
-        let (key, max) = (rules.clear.clone(), rules.clear_max);
-        let Some(delivery) = agent.delivery.as_mut() else { return };
-        if empty {
-            let hop = delivery.hop;
-            if let Some(h) = self.hops.get_mut(&hop) {
-                h.residue = None;
-                h.note("what had been typed before was cleared, then typed again");
-            }
-            delivery.next = 0;
-            delivery.typed.clear();
-            self.write_next(id);
-            return;
-        }
-        if key.is_empty() || presses >= max {
-            self.residue_left(id);
-            return;
-        }
-        delivery.stage = Stage::Clearing(presses + 1, now + gap);
-        self.out.push(Effect::Write { agent: id, token, text: key });
-    }
-
-    fn write_next(&mut self, id: AgentId) {
+    pub(super) fn write_next(&mut self, id: AgentId) {
         let token = self.token();
         let Some(delivery) = self.agents.get_mut(&id).and_then(|a| a.delivery.as_mut()) else {
             return;
@@ -486,94 +377,6 @@ impl Hub {
         true
     }
 
-    fn unconfirmed(&mut self, id: AgentId) {
-        let Some(delivery) = self.agents.get_mut(&id).and_then(|a| a.delivery.take()) else {
-            return;
-        };
-        self.out.push(Effect::HoldSize { agent: id, hold: false });
-        let text = "Enter was sent, but nothing shows that the turn began with this prompt";
-        self.finish(delivery.hop, HopState::Unconfirmed, "no_acceptance", text);
-    }
-
-    /// The last look before Enter.
-    fn look_enter(&mut self, id: AgentId, idle: bool, until: u64) {
-        let now = self.now.mono;
-        let retry = self.timing.check_retry_ms;
-        let gate = self.gate;
-        let Some(agent) = self.agents.get_mut(&id) else { return };
-        if !idle {
-            self.disturb(id);
-            return;
-        }
-        let Some(text) = agent.delivery.as_ref().map(|d| d.text.clone()) else { return };
-        let holds = composer_holds(agent, &text);
-        if gate && agent.profile.submit.echo && holds != Some(Holds::Ours) {
-            if now < until {
-                if let Some(d) = agent.delivery.as_mut() {
-                    d.stage = Stage::Settle(now + retry, until);
-                }
-                return;
-            }
-            let (hop, typed) = match agent.delivery.take() {
-                Some(d) => (d.hop, d.typed),
-                None => return,
-            };
-            self.out.push(Effect::HoldSize { agent: id, hold: false });
-            if let Some(h) = self.hops.get_mut(&hop) {
-                h.residue = Some(Residue { typed, ..Residue::default() });
-            }
-            let text = match holds {
-                Some(Holds::Empty) => "the text did not appear in the composer; Enter was not sent",
-                _ => {
-                    "the composer does not show exactly the text; Enter was not sent, nothing was cleared"
-                }
-            };
-            self.finish(hop, HopState::Failed, "text_not_seen", text);
-            return;
-        }
-        self.press_enter(id);
-    }
-
-    /// A second Enter, only on fresh evidence: the program wrote something since the first, and our
-    /// whole text still stands in the composer of an idle agent.
-    fn look_second(&mut self, id: AgentId, idle: bool, until: u64) {
-        let Some(agent) = self.agents.get_mut(&id) else { return };
-        let Some(delivery) = agent.delivery.as_ref() else { return };
-        let fresh = agent.view.as_ref().is_some_and(|v| v.bytes > delivery.bytes);
-        let ours = composer_holds(agent, &delivery.text) == Some(Holds::Ours);
-        if idle && fresh && ours && delivery.enters == 1 && self.gate {
-            let hop = delivery.hop;
-            if let Some(h) = self.hops.get_mut(&hop) {
-                h.note("a second Enter was sent: the text still stood in the composer");
-            }
-            self.press_enter(id);
-            return;
-        }
-        let Some(delivery) = self.agents.get_mut(&id).and_then(|a| a.delivery.as_mut()) else {
-            return;
-        };
-        delivery.stage = Stage::Submitted(self.now.mono, None, until);
-    }
-
-    fn press_enter(&mut self, id: AgentId) {
-        let token = self.token();
-        let now = self.now;
-        let Some(agent) = self.agents.get_mut(&id) else { return };
-        let key = agent.profile.submit.key.clone();
-        let bytes = agent.view.as_ref().map_or(0, |v| v.bytes);
-        let Some(delivery) = agent.delivery.as_mut() else { return };
-        delivery.stage = Stage::Entering(token);
-        delivery.bytes = bytes;
-        delivery.enters += 1;
-        let hop = delivery.hop;
-        if let Some(h) = self.hops.get_mut(&hop) {
-            h.enter(now, HopState::Submitted, "submitted", "Enter was sent");
-        }
-        self.record(hop, Some(true));
-        self.out.push(Effect::Write { agent: id, token, text: key });
-        self.publish_hop(hop);
-    }
-
     /// Something came between: the hop goes back to the head of the queue with what it may have
     /// left in the composer. Enter has not been sent.
     pub(super) fn disturb(&mut self, id: AgentId) {
@@ -632,67 +435,5 @@ impl Hub {
         }
         let text = format!("a person typed into {name} while the text was being typed");
         self.finish(hop, HopState::Stopped, "human_took_over", &text);
-    }
-
-    /// The target's record or screen shows that a turn began with the delivery's prompt.
-    pub(super) fn accept(&mut self, id: AgentId, rung: Rung) -> Option<HopId> {
-        let now = self.now;
-        let agent = self.agents.get_mut(&id)?;
-        let delivery = agent.delivery.take()?;
-        self.out.push(Effect::HoldSize { agent: id, hold: false });
-        let hop = self.hops.get_mut(&delivery.hop)?;
-        hop.enter(now, HopState::Accepted, "accepted", format!("its turn began ({})", rung.name()));
-        self.record(delivery.hop, None);
-        self.publish_hop(delivery.hop);
-        Some(delivery.hop)
-    }
-
-    /// Whether a prompt that began a turn is the text of the agent's delivery.
-    pub(super) fn is_ours(&self, id: AgentId, prompt: &str) -> bool {
-        let Some(agent) = self.agents.get(&id) else { return false };
-        let Some(delivery) = agent.delivery.as_ref() else { return false };
-        let mut prompt = std::borrow::Cow::from(prompt);
-        for mark in &agent.profile.records.prompt_marks {
-            prompt = mark.0.replace_all(&prompt, "").into_owned().into();
-        }
-        delivery.entered() && text::fold(&prompt) == text::fold(&delivery.text)
-    }
-
-    /// For agents whose records do not name prompts: the composer is empty again and the text
-    /// stands in the output.
-    pub(super) fn accepted_on_screen(&mut self, id: AgentId) -> bool {
-        let Some(agent) = self.agents.get(&id) else { return false };
-        let Some(delivery) = agent.delivery.as_ref() else { return false };
-        let named =
-            (agent.uses(Rung::Hook) && agent.seen.hook_open.is_some()) || agent.has_record();
-        if named || !matches!(delivery.stage, Stage::Submitted(..) | Stage::LookSecond(..)) {
-            return false;
-        }
-        let gone = match agent.facts.composer.as_ref() {
-            None => true,
-            Some(c) => c.text.trim().is_empty(),
-        };
-        let Some(view) = agent.view.as_ref().filter(|v| v.bytes > delivery.bytes) else {
-            return false;
-        };
-        if !gone && agent.verdict.phase != Phase::Busy {
-            return false;
-        }
-        let until = agent.facts.composer.as_ref().map_or(view.rows.len(), |c| c.top);
-        let from = agent.mark().saturating_sub(view.rows.len() as u64 + 40);
-        let shown: String =
-            agent.log.lines(view, from, until).iter().map(|l| text::fold(&l.text)).collect();
-        let ours = text::fold(&delivery.text);
-        let stand_in = agent
-            .profile
-            .composer
-            .placeholder
-            .as_ref()
-            .is_some_and(|p| view.rows.iter().any(|r| p.is_match(&r.text)));
-        // A continuation prompt (`> `) of a shell stands between the lines of a longer text.
-        let first = text::fold(delivery.text.lines().next().unwrap_or(""));
-        shown.contains(&ours)
-            || stand_in
-            || (agent.profile.composer.kind == ComposerKind::Line && shown.contains(&first))
     }
 }

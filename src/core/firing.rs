@@ -3,12 +3,10 @@
 //! Refuses to drop anything silently: a guard that stops a hop leaves the hop with its reason, and
 //! says once how to go on.
 
-use super::agent::Outcome;
+use super::agent::Turn;
 use super::hop::Hop;
 use super::hub::Hub;
-use super::io::Effect;
 use super::route::{Armed, Route};
-use super::screen::unwrap_lines;
 use super::text;
 use crate::proto::{
     AgentId, HopId, HopInfo, HopState, Level, Phase, RouteId, RouteInfo, RouteState, Rung,
@@ -30,6 +28,19 @@ pub(super) struct Firing {
     pub chain: (crate::proto::ChainId, u32),
 }
 
+impl Firing {
+    /// What a turn without a usable answer leaves in the log.
+    fn nothing(turn: &Turn, rung: Rung) -> Firing {
+        Firing {
+            seq: Some(turn.seq),
+            turn: turn.id.clone(),
+            rung,
+            answer: String::new(),
+            chain: (turn.chain, turn.depth),
+        }
+    }
+}
+
 impl Hub {
     pub(super) fn route_info(&self, id: RouteId) -> Option<RouteInfo> {
         let route = self.routes.get(&id)?;
@@ -44,7 +55,7 @@ impl Hub {
         format!("{} → {}", name(&route.source), name(&route.target))
     }
 
-    fn routes_from(&self, source: AgentId) -> Vec<RouteId> {
+    pub(super) fn routes_from(&self, source: AgentId) -> Vec<RouteId> {
         self.routes.values().filter(|r| r.source == source).map(|r| r.id).collect()
     }
 
@@ -62,26 +73,37 @@ impl Hub {
         }
     }
 
-    /// A turn began at an agent: what waited for silence is superseded; a person's prompt re-arms
-    /// routes that a guard stopped.
-    pub(super) fn turn_began(&mut self, id: AgentId, human: bool) {
+    /// A turn began at an agent: what waited for silence is superseded.
+    pub(super) fn turn_began(&mut self, id: AgentId) {
         for route_id in self.routes_from(id) {
             let Some(route) = self.routes.get_mut(&route_id) else { continue };
-            let superseded = route.armed.take().is_some();
-            let rearmed = human && route.stopped.take().is_some();
-            let name = self.routes.get(&route_id).map(|r| self.route_name(r)).unwrap_or_default();
-            let Some(agent) = self.agents.get(&id) else { continue };
-            let project = agent.project.clone();
-            let key = format!("route:{route_id}");
-            if superseded {
-                let text =
-                    format!("{name}: a new turn began before the silence; its answer counts");
-                self.notice(project, Level::Info, "superseded", &key, text);
-            } else if rearmed {
-                let text = format!("{name}: your prompt starts a new chain; the route goes on");
-                self.notice(project, Level::Info, "rearmed", &key, text);
+            if route.armed.take().is_none() {
+                continue;
             }
+            let Some((name, project)) = self.named_route(route_id) else { continue };
+            let text = format!("{name}: a new turn began before the silence; its answer counts");
+            self.notice(project, Level::Info, "superseded", &format!("route:{route_id}"), text);
         }
+    }
+
+    /// A person's prompt re-arms the routes of its agent that a guard stopped. One that lost an
+    /// agent needs more than a prompt.
+    pub(super) fn rearm(&mut self, id: AgentId) {
+        for route_id in self.routes_from(id) {
+            let Some(route) = self.routes.get_mut(&route_id) else { continue };
+            if route.stopped.as_ref().is_none_or(|(code, _)| code == "agent_exited") {
+                continue;
+            }
+            route.stopped = None;
+            let Some((name, project)) = self.named_route(route_id) else { continue };
+            let text = format!("{name}: your prompt starts a new chain; the route goes on");
+            self.notice(project, Level::Info, "rearmed", &format!("route:{route_id}"), text);
+        }
+    }
+
+    fn named_route(&self, id: RouteId) -> Option<(String, String)> {
+        let route = self.routes.get(&id)?;
+        Some((self.route_name(route), self.agents.get(&route.source)?.project.clone()))
     }
 
     /// A turn was completed; its answer is not known yet. Silence is counted from here on.
@@ -96,28 +118,30 @@ impl Hub {
     }
 
     /// A completed turn's answer is known.
-    pub(super) fn turn_answered(&mut self, id: AgentId, seq: u64, rung: Rung) {
+    pub(super) fn turn_answered(&mut self, id: AgentId, turn: &Turn, rung: Rung) {
         let Some(agent) = self.agents.get(&id) else { return };
-        let Some(turn) = agent.last_turn.as_ref().filter(|t| t.seq == seq) else { return };
-        let hop = turn.hop;
+        let newest = agent.turns == turn.seq;
         let name = agent.answer.as_ref().and_then(|a| a.turn.clone());
-        if let Some(hop) = hop {
-            if let Some(h) = self.hops.get_mut(&hop) {
-                h.info.answered_by = name;
+        for hop in &turn.hops {
+            if let Some(h) = self.hops.get_mut(hop) {
+                h.info.answered_by.clone_from(&name);
             }
-            self.finish(hop, HopState::Answered, "answered", "its turn ended with an answer");
+            self.finish(*hop, HopState::Answered, "answered", "its turn ended with an answer");
         }
         for route_id in self.routes_from(id) {
             let Some(route) = self.routes.get_mut(&route_id) else { continue };
             match route.trigger {
                 Trigger::OnIdle => {
-                    if route.armed.is_none() {
-                        route.armed = Some(Armed { seq, rung });
+                    // Where the next turn has begun meanwhile, its answer counts.
+                    if route.armed.is_none() && newest {
+                        route.armed = Some(Armed { seq: turn.seq, rung });
                     }
                 }
                 Trigger::OnTurn => {
                     if rung <= Rung::Osc || rung == Rung::Foreground {
                         self.fire_answer(route_id, rung);
+                    } else {
+                        self.weak_end(route_id, turn, rung);
                     }
                 }
                 Trigger::OnKeyword | Trigger::Always => {}
@@ -125,34 +149,36 @@ impl Hub {
         }
     }
 
+    /// `on-turn` asks for the agent's own record; a weaker sign fires nothing, and says so.
+    fn weak_end(&mut self, route_id: RouteId, turn: &Turn, rung: Rung) {
+        if self.routes.get(&route_id).is_none_or(|r| r.state() != RouteState::Active) {
+            return;
+        }
+        let text = format!("only the {} says that the turn ended; on-idle would fire", rung.name());
+        let hop = self.new_hop(route_id, &Firing::nothing(turn, rung));
+        self.finish(hop, HopState::Failed, "no_record", &text);
+    }
+
     /// A turn ended without an answer: what it was to bring is stopped with the reason.
-    pub(super) fn turn_broken(&mut self, id: AgentId, seq: u64, code: &str, why: &str) {
+    pub(super) fn turn_broken(&mut self, id: AgentId, turn: &Turn, code: &str, why: &str) {
         let Some(agent) = self.agents.get(&id) else { return };
-        let Some(turn) = agent.last_turn.as_ref().filter(|t| t.seq == seq) else { return };
-        let (hop, chain, name) = (turn.hop, (turn.chain, turn.depth), turn.id.clone());
-        let agent_name = agent.name.clone();
-        if let Some(hop) = hop {
-            let state = if code == "interrupted" { HopState::Stopped } else { HopState::Failed };
-            self.finish(hop, state, code, &format!("{agent_name}: {why}"));
+        let text = format!("{}: {why}", agent.name);
+        let state = if code == "interrupted" { HopState::Stopped } else { HopState::Failed };
+        for hop in &turn.hops {
+            self.finish(*hop, state, code, &text);
         }
         for route_id in self.routes_from(id) {
             let Some(route) = self.routes.get_mut(&route_id) else { continue };
-            route.armed = None;
+            if route.armed.as_ref().is_some_and(|a| a.seq == turn.seq) {
+                route.armed = None;
+            }
             if route.state() != RouteState::Active
                 || !matches!(route.trigger, Trigger::OnIdle | Trigger::OnTurn)
             {
                 continue;
             }
-            let firing = Firing {
-                seq: Some(seq),
-                turn: name.clone(),
-                rung: Rung::Record,
-                answer: String::new(),
-                chain,
-            };
-            let hop = self.new_hop(route_id, &firing);
-            let state = if code == "interrupted" { HopState::Stopped } else { HopState::Failed };
-            self.finish(hop, state, code, &format!("{agent_name}: {why}"));
+            let hop = self.new_hop(route_id, &Firing::nothing(turn, Rung::Record));
+            self.finish(hop, state, code, &text);
         }
     }
 
@@ -161,13 +187,7 @@ impl Hub {
         let route = self.routes.get(&route_id)?;
         let agent = self.agents.get(&route.source)?;
         let answer = agent.answer.clone()?;
-        let chain = agent
-            .last_turn
-            .as_ref()
-            .filter(|t| t.seq == answer.seq)
-            .map(|t| (t.chain, t.depth))
-            .or(agent.chain);
-        let chain = match chain {
+        let chain = match answer.chain.or(agent.chain) {
             Some(c) => c,
             None => (self.new_chain(), 0),
         };
@@ -277,72 +297,8 @@ impl Hub {
         Some(id)
     }
 
-    /// A newer answer takes the place of one that still waits at the route. The old one never went
-    /// out, so it counts neither as a round nor as a hop of its chain.
-    fn replace_waiting(&mut self, route_id: RouteId) {
-        let Some(route) = self.routes.get_mut(&route_id) else { return };
-        let Some(old) = route.waiting.take() else { return };
-        route.round = route.round.saturating_sub(1);
-        let chain = self.hops.get(&old).map(|h| h.info.chain);
-        if let Some(chain) = chain.and_then(|c| self.chains.get_mut(&c)) {
-            chain.hops = chain.hops.saturating_sub(1);
-        }
-        self.finish(old, HopState::Stopped, "replaced", "a newer answer took its place");
-    }
-
-    /// Guards, in the order in which a person would want to hear of them.
-    fn stopped_by_guard(
-        &mut self,
-        route_id: RouteId,
-        id: HopId,
-        firing: &Firing,
-        always: bool,
-    ) -> bool {
-        let Some(route) = self.routes.get(&route_id) else { return true };
-        let name = self.route_name(route);
-        let max = route.max_rounds;
-        let same_round = always && route.round_turn.is_some() && route.round_turn == firing.seq;
-        let resume = format!(":Mado resume {route_id}, or your next prompt at its source, goes on");
-        let chain = self.chains.get(&firing.chain.0);
-        let hops = chain.map_or(0, |c| c.hops);
-        let hash = text::content_hash(&firing.answer);
-        let repeated = !always && chain.is_some_and(|c| c.delivered.contains(&(route_id, hash)));
-        let stop = if let Some(word) =
-            route.stop_keyword.as_ref().filter(|w| firing.answer.contains(w.as_str()))
-        {
-            Some(("stop_keyword", format!("{name}: the answer holds {word:?}; {resume}")))
-        } else if !same_round && route.round >= max {
-            Some(("max_rounds", format!("{name}: {max} rounds are done; {resume}")))
-        } else if !same_round && hops >= self.timing.chain_limit {
-            let limit = self.timing.chain_limit;
-            Some(("chain_limit", format!("{name}: the chain has had {limit} hops; {resume}")))
-        } else if repeated {
-            Some((
-                "repeated",
-                format!("{name}: the same answer has gone this way before; {resume}"),
-            ))
-        } else {
-            None
-        };
-        let Some((code, text)) = stop else { return false };
-        let project = self.hops.get(&id).map(|h| h.info.project.clone()).unwrap_or_default();
-        if let Some(route) = self.routes.get_mut(&route_id) {
-            route.stopped = Some((code.to_owned(), text.clone()));
-            route.armed = None;
-        }
-        // The hop's own notice would say the same again: only the route speaks.
-        let now = self.now;
-        if let Some(hop) = self.hops.get_mut(&id) {
-            hop.enter(now, HopState::Stopped, code, text.clone());
-        }
-        self.record(id, None);
-        self.publish_hop(id);
-        self.notice(project, Level::Warn, code, &format!("route:{route_id}"), text);
-        true
-    }
-
     /// Makes the prompt. A failure is the hop's.
-    fn transform(&mut self, route_id: RouteId, id: HopId) -> bool {
+    pub(super) fn transform(&mut self, route_id: RouteId, id: HopId) -> bool {
         let now = self.now;
         let Some(route) = self.routes.get(&route_id) else { return false };
         let Some(hop) = self.hops.get(&id) else { return false };
@@ -492,161 +448,6 @@ impl Hub {
             at.push(agent.changed + self.timing.batch_gap_ms);
         }
         at.into_iter().filter(|t| *t > self.now.mono).min()
-    }
-
-    /// The screen of an agent's open turn has changed: keywords and streams.
-    pub(super) fn watch_output(&mut self, id: AgentId) {
-        if self.agents.get(&id).is_some_and(|a| a.turn.is_some() && !a.has_record()) {
-            self.watch(id, false);
-        }
-    }
-
-    /// The record of an agent's open or last turn has grown.
-    pub(super) fn watch_record(&mut self, id: AgentId) {
-        self.watch(id, false);
-    }
-
-    /// The turn ends: what is left of its output goes on.
-    pub(super) fn watch_rest(&mut self, id: AgentId, outcome: &Outcome) {
-        if *outcome != Outcome::Superseded {
-            self.watch(id, true);
-        }
-    }
-
-    fn watch(&mut self, id: AgentId, rest: bool) {
-        for route_id in self.routes_from(id) {
-            let Some(route) = self.routes.get(&route_id) else { continue };
-            if route.state() == RouteState::Stopped {
-                continue;
-            }
-            match route.trigger {
-                Trigger::OnKeyword => self.watch_keyword(id, route_id),
-                Trigger::Always => self.watch_stream(id, route_id, rest),
-                Trigger::OnIdle | Trigger::OnTurn => {}
-            }
-        }
-    }
-
-    /// The turn's output so far: the record's texts where there is a record, else the screen's.
-    fn output_so_far(&self, id: AgentId) -> Option<(String, u64, Rung)> {
-        let agent = self.agents.get(&id)?;
-        let turn = agent.current_turn()?;
-        if agent.has_record() {
-            let texts: Vec<&str> = turn.texts.iter().map(|(_, t)| t.as_str()).collect();
-            return Some((texts.join("\n\n"), turn.seq, Rung::Record));
-        }
-        Some((unwrap_lines(&agent.turn_output(), agent.cols()), turn.seq, Rung::Screen))
-    }
-
-    fn watch_keyword(&mut self, id: AgentId, route_id: RouteId) {
-        let Some((output, seq, rung)) = self.output_so_far(id) else { return };
-        let Some(pattern) = self.routes.get(&route_id).and_then(|r| r.pattern.clone()) else {
-            return;
-        };
-        let ends: Vec<usize> = pattern.find_iter(&output).map(|m| m.end()).collect();
-        let Some(turn) = self.agents.get_mut(&id).and_then(super::agent::Agent::current_turn_mut)
-        else {
-            return;
-        };
-        let fired = turn.matches.entry(route_id).or_insert(0);
-        let new: Vec<usize> = ends.iter().skip(*fired).copied().collect();
-        *fired = (*fired).max(ends.len());
-        let (chain, name) = ((turn.chain, turn.depth), turn.id.clone());
-        for end in new {
-            let answer = output[..end].to_owned();
-            let firing = Firing { seq: Some(seq), turn: name.clone(), rung, answer, chain };
-            self.fire(route_id, firing);
-        }
-    }
-
-    fn watch_stream(&mut self, id: AgentId, route_id: RouteId, rest: bool) {
-        let Some(agent) = self.agents.get(&id) else { return };
-        let Some(turn) = agent.current_turn() else { return };
-        let done = turn.streamed.get(&route_id).copied().unwrap_or(0);
-        let (pieces, rung): (Vec<String>, Rung) = if agent.has_record() {
-            (turn.texts.iter().map(|(_, t)| t.clone()).collect(), Rung::Record)
-        } else {
-            (agent.turn_output(), Rung::Screen)
-        };
-        let quiet = self.now.mono >= agent.changed + self.timing.batch_gap_ms;
-        // A line that is still being written is held back until another follows or the turn ends.
-        let ready = if rest || rung == Rung::Record {
-            pieces.len()
-        } else {
-            pieces.len().saturating_sub(1)
-        };
-        if ready <= done {
-            return;
-        }
-        let new = &pieces[done..ready];
-        let bytes: usize = new.iter().map(String::len).sum();
-        if !(rest || rung == Rung::Record || quiet || bytes >= self.timing.batch_bytes) {
-            return;
-        }
-        let firing = Firing {
-            seq: Some(turn.seq),
-            turn: turn.id.clone(),
-            rung,
-            answer: new.join("\n"),
-            chain: (turn.chain, turn.depth),
-        };
-        if let Some(turn) = self.agents.get_mut(&id).and_then(super::agent::Agent::current_turn_mut)
-        {
-            turn.streamed.insert(route_id, ready);
-        }
-        self.fire(route_id, firing);
-    }
-
-    /// A batch joins the batch of the same turn that still waits untyped.
-    fn append_batch(&mut self, route_id: RouteId, firing: &Firing) -> Option<HopId> {
-        let target = self.routes.get(&route_id)?.target;
-        let id = self.agents.get(&target)?.queue.iter().rev().copied().find(|h| {
-            self.hops.get(h).is_some_and(|h| {
-                h.route == Some(route_id)
-                    && h.seq == firing.seq
-                    && h.info.state == HopState::Queued
-                    && h.residue.is_none()
-            })
-        })?;
-        let hop = self.hops.get_mut(&id)?;
-        let joined = format!("{}\n{}", hop.info.answer.as_deref().unwrap_or(""), firing.answer);
-        if joined.len() > self.timing.batch_bytes {
-            return None;
-        }
-        hop.info.answer = Some(joined);
-        if self.transform(route_id, id) {
-            self.record(id, None);
-            self.publish_hop(id);
-        }
-        Some(id)
-    }
-
-    /// Stops every hop of a route that has not been typed.
-    pub(super) fn stop_hops_of(&mut self, route_id: RouteId, text: &str) {
-        let ids: Vec<HopId> = self
-            .hops
-            .values()
-            .filter(|h| {
-                h.route == Some(route_id)
-                    && !h.is_final()
-                    && matches!(h.info.state, HopState::Queued | HopState::Typing)
-            })
-            .map(Hop::id)
-            .collect();
-        for id in ids {
-            let target = self.hops.get(&id).and_then(|h| h.target);
-            if let Some(target) = target
-                && self
-                    .agents
-                    .get(&target)
-                    .and_then(|a| a.delivery.as_ref())
-                    .is_some_and(|d| d.hop == id && !d.entered())
-            {
-                self.put_back(target);
-                self.out.push(Effect::DropWrites { agent: target });
-            }
-            self.finish(id, HopState::Stopped, "stopped_by_route", text);
-        }
     }
 }
 

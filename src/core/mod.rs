@@ -4,22 +4,31 @@
 //! an [`Input`], everything it wants goes out as an [`Effect`], and the same inputs at the same
 //! times give the same effects: that is what makes a trace replayable.
 
+mod acceptance;
 mod agent;
 mod commands;
 mod delivery;
 pub mod dialect;
+mod evidence;
 mod firing;
+mod guards;
 mod hop;
 mod hub;
 mod io;
 pub mod keys;
 mod lifecycle;
+mod links;
+mod listings;
+mod looks;
+mod phase;
 pub mod profile;
 mod route;
 pub mod screen;
+mod sends;
 pub mod text;
 mod timing;
 mod turns;
+mod watch;
 
 pub use hub::Hub;
 pub use io::{Effect, Evidence, Input, Now, RestoredHop, Spawn};

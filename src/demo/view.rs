@@ -90,8 +90,9 @@ impl<W: Write> App<W> {
             rows.extend(Block { spaced: false, ..Block::new("❯ ", shown) }.styled("2").rows(cols));
         }
         let (composer, (row, col)) = self.composer.layout(cols.saturating_sub(3));
-        // Of a long text, only a window with the cursor in it; the rules say how much is hidden, as
-        // in Claude Code 2.1.332, which shows 7 rows on a screen of 24.
+        // Of a long text, only a window with the cursor in it; the rules say how much is hidden, and
+        // the prompt's mark is hidden with the first row, as in Claude Code 2.1.332, which shows 7
+        // rows on a screen of 24.
         let room = (lines / 3).saturating_sub(1).max(3);
         let first = (row + 1).saturating_sub(room);
         let below = composer.len().saturating_sub(first + room);
@@ -101,7 +102,7 @@ impl<W: Write> App<W> {
             rows.push(format!("❯ {}", styled("2", &fit(PLACEHOLDER, cols.saturating_sub(2)))));
         } else {
             for (n, text) in composer.iter().skip(first).take(room).enumerate() {
-                let mark = if n == 0 { "❯ " } else { "  " };
+                let mark = if first + n == 0 { "❯ " } else { "  " };
                 rows.push(styled("", &format!("{mark}{text}")));
             }
         }

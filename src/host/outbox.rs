@@ -100,9 +100,21 @@ impl Outbox {
         self.wake.notify_one();
     }
 
-    /// Whether the editor has not answered for too long.
+    /// Whether the editor has not answered for too long. What waits is joined at once.
     pub fn set_stalled(&self, stalled: bool) {
-        self.lock().stalled = stalled;
+        let mut state = self.lock();
+        state.stalled = stalled;
+        if stalled {
+            let mut kept: VecDeque<Item> = VecDeque::new();
+            while let Some(item) = state.queue.pop_back() {
+                let old = matches!(&item, Item::Event { subject, .. }
+                    if kept.iter().any(|k| matches!(k, Item::Event { subject: s, .. } if s == subject)));
+                if !old {
+                    kept.push_front(item);
+                }
+            }
+            state.queue = kept;
+        }
     }
 
     /// Whether the editor counts as stalled now.

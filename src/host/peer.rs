@@ -1,6 +1,6 @@
 //! Who is at the other end of a socket, by the kernel's word.
 
-use super::procs;
+use sysinfo::{Pid, ProcessRefreshKind, ProcessesToUpdate, System};
 use tokio::net::UnixStream;
 
 /// Whether the peer runs as this user (or as root, who can do anything anyway).
@@ -18,12 +18,38 @@ pub fn ancestry(stream: &UnixStream) -> Option<Vec<u32>> {
         return None;
     }
     let pid = stream.peer_cred().ok()?.pid()?;
-    Some(procs::ancestors(u32::try_from(pid).ok().filter(|p| *p > 0)?))
+    Some(ancestors(u32::try_from(pid).ok().filter(|p| *p > 0)?))
+}
+
+/// Deepest ancestry that is followed.
+const DEPTH: usize = 64;
+
+/// A process and its ancestors, nearest first.
+#[must_use]
+pub fn ancestors(pid: u32) -> Vec<u32> {
+    let mut list = vec![pid];
+    let Ok(mut system) = System::new() else { return list };
+    let mut at = Pid::from_u32(pid);
+    while list.len() < DEPTH {
+        let what = ProcessRefreshKind::nothing();
+        system.refresh_processes_specifics(ProcessesToUpdate::Some(&[at]), false, what);
+        let Some(parent) = system.process(at).and_then(sysinfo::Process::parent) else { break };
+        list.push(parent.as_u32());
+        at = parent;
+    }
+    list
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_process_has_its_parent_among_its_ancestors() {
+        let list = ancestors(std::process::id());
+        assert_eq!(list[0], std::process::id());
+        assert_eq!(list.get(1), Some(&std::os::unix::process::parent_id()));
+    }
 
     #[tokio::test]
     async fn the_peer_of_a_socket_is_known() {

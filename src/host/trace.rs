@@ -160,3 +160,63 @@ fn first_difference(a: &[Effect], b: &[Effect]) -> Option<usize> {
 pub fn path_from_env() -> Option<PathBuf> {
     std::env::var_os("MADO_TRACE").filter(|v| !v.is_empty()).map(PathBuf::from)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::Timing;
+    use crate::core::profile::Profile;
+    use crate::proto::{ClientId, OpenParams};
+
+    fn open() -> Input {
+        let open = OpenParams {
+            profile: "shell".into(),
+            cwd: "/".into(),
+            project: "/".into(),
+            env: [("TOKEN".to_owned(), "precious".to_owned())].into(),
+            ..OpenParams::default()
+        };
+        Input::Request {
+            client: ClientId(1),
+            seq: 1,
+            inside: None,
+            profile: Some(Box::new(Profile { name: "shell".into(), ..Profile::default() })),
+            request: Request::Open(open),
+        }
+    }
+
+    fn make(_: &serde_json::Value) -> Result<Hub, ErrorInfo> {
+        Ok(Hub::new(Timing::default()))
+    }
+
+    #[test]
+    fn a_trace_holds_no_environment_and_replays_alike() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("trace");
+        let mut trace = Trace::create(&path, serde_json::json!({})).unwrap();
+        let mut hub = Hub::new(Timing::default());
+        let effects = hub.step(Now::default(), open());
+        assert!(effects.iter().any(|e| matches!(e, Effect::Spawn(_))));
+        trace.step(Now::default(), &open(), &effects);
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(text.contains("TOKEN") && !text.contains("precious"), "{text}");
+        assert_eq!(replay(&path, make).unwrap(), Replayed::Same { steps: 1 });
+    }
+
+    #[test]
+    fn the_first_difference_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("trace");
+        let mut trace = Trace::create(&path, serde_json::json!({})).unwrap();
+        trace.step(Now::default(), &Input::Tick, &[]);
+        trace.step(Now::default(), &open(), &[]);
+        let Replayed::Differs { line, input, recorded, now } = replay(&path, make).unwrap() else {
+            panic!("it differs")
+        };
+        assert_eq!((line, recorded), (3, None));
+        assert!(input.contains("open"), "{input}");
+        assert!(now.unwrap().contains("spawn"));
+        std::fs::write(&path, "nonsense\n").unwrap();
+        assert!(replay(&path, make).unwrap_err().message.contains(":1: not a line of a trace"));
+    }
+}

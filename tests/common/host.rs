@@ -232,3 +232,24 @@ pub fn lives(pid: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with('Z'))
 }
+
+impl Site {
+    /// Starts an agent with an environment of its own, and waits until it may be typed into.
+    pub fn open_with(
+        &self,
+        profile: &str,
+        name: &str,
+        env: &std::collections::BTreeMap<String, String>,
+        args: &[&str],
+    ) {
+        let mut all = vec!["open", profile, "--name", name, "--rows", "40", "--cols", "120", "--"];
+        all.extend(args);
+        let mut command = self.command(&all);
+        command.envs(env);
+        // The agent's own home must not decide where the host is.
+        command.env("MADO_HOME", self.path());
+        let output = command.output().expect("the binary runs");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        self.ok(&["wait", &format!("agent={name}"), "phase=idle", "--timeout", "60s"]);
+    }
+}

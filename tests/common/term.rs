@@ -19,6 +19,7 @@ use alacritty_terminal::term::cell::Flags;
 use alacritty_terminal::term::test::TermSize;
 use alacritty_terminal::term::{Config, TermMode};
 use alacritty_terminal::vte::ansi::{Processor, Rgb};
+use mado::proto::screen::{Row, ScreenView};
 use pty_process::Size;
 use pty_process::blocking::{Command, Pty};
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -138,6 +139,27 @@ impl Term {
         (-history..screen.model.screen_lines() as i32).map(|row| screen.row(row) + "\n").collect()
     }
 
+    /// The visible screen as the core reads one, so that its rules can be tried on real programs
+    /// without the host's own screen model.
+    pub fn view(&self) -> ScreenView {
+        let screen = self.screen();
+        let mode = *screen.model.mode();
+        let point = screen.model.grid().cursor.point;
+        ScreenView {
+            rows: (0..screen.model.screen_lines()).map(|r| screen.view_row(r as i32)).collect(),
+            cols: screen.model.columns(),
+            cursor: (point.line.0 as usize, point.column.0),
+            cursor_visible: mode.contains(TermMode::SHOW_CURSOR),
+            title: screen.events.lock().unwrap().title.clone(),
+            bracketed_paste: mode.contains(TermMode::BRACKETED_PASTE),
+            alt_screen: mode.contains(TermMode::ALT_SCREEN),
+            scrolled: screen.model.history_size() as u64,
+            scrolled_rows: Vec::new(),
+            bytes: screen.raw.len() as u64,
+            foreground: None,
+        }
+    }
+
     /// The cursor's row and column, from zero.
     pub fn cursor(&self) -> (usize, usize) {
         let point = self.screen().model.grid().cursor.point;
@@ -249,6 +271,32 @@ impl Screen {
         }
         text.truncate(text.trim_end().len());
         text
+    }
+
+    /// A row as the core takes it.
+    fn view_row(&self, row: i32) -> Row {
+        let cells = &self.model.grid()[Line(row)];
+        let columns = self.model.columns();
+        let mut made = Row { wrapped: false, ..Row::default() };
+        let mut chars = 0;
+        for column in 0..columns {
+            let cell = &cells[Column(column)];
+            if cell.flags.intersects(Flags::WIDE_CHAR_SPACER | Flags::LEADING_WIDE_CHAR_SPACER) {
+                continue;
+            }
+            let first = chars;
+            made.text.push(if cell.c == '\t' { ' ' } else { cell.c });
+            made.text.extend(cell.zerowidth().into_iter().flatten());
+            chars += 1 + cell.zerowidth().map_or(0, <[char]>::len);
+            if cell.flags.contains(Flags::DIM) {
+                made.faint.push((first, chars));
+            }
+        }
+        made.wrapped = cells[Column(columns - 1)].flags.contains(Flags::WRAPLINE);
+        if !made.wrapped {
+            made.text.truncate(made.text.trim_end_matches(' ').len());
+        }
+        made
     }
 
     /// A synchronized update that a program never ends is shown after its time, as terminals do.

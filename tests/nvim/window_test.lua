@@ -276,25 +276,42 @@ test('a rename reaches the buffer', function()
   eq(-1, vim.fn.bufnr('^mado://agent/reviewer$'))
 end)
 
-test('an agent that was started again is shown again in its windows, without the focus', function()
-  local buf = vim.api.nvim_get_current_buf()
-  vim.cmd('split')
-  vim.cmd('enew')
-  local win = vim.api.nvim_get_current_win()
-  vim.fn.jobstop(vim.b[buf].terminal_job_id)
-  local info = vim.deepcopy(state.agent_named(project, 'critic'))
-  H.wait('the end of the view', function()
-    return window.visible()[1].job == nil
+for _, order in ipairs({ 'the end of the view first', 'the new process first' }) do
+  test('an agent that was started again is shown again in its windows, ' .. order, function()
+    vim.cmd('Mado attach critic')
+    H.wait('the view', function()
+      return vim.b.mado_agent == 'critic'
+    end)
+    vim.cmd('only')
+    local buf = vim.api.nvim_get_current_buf()
+    vim.cmd('split')
+    vim.cmd('enew')
+    local win = vim.api.nvim_get_current_win()
+    local info = vim.deepcopy(state.agent_named(project, 'critic'))
+    info.pid = info.pid + 100
+    if order == 'the new process first' then
+      fake:emit('agent', info)
+      H.wait('the event', function()
+        return state.agent_named(project, 'critic').pid == info.pid
+      end)
+      eq(buf, window.visible()[1].buf)
+      vim.fn.jobstop(vim.b[buf].terminal_job_id)
+    else
+      vim.fn.jobstop(vim.b[buf].terminal_job_id)
+      H.wait('the end of the view', function()
+        return window.visible()[1].job == nil
+      end)
+      fake:emit('agent', info)
+    end
+    H.wait('the new view', function()
+      local view = window.visible()[1]
+      return view and view.job and view.buf ~= buf
+    end)
+    eq(win, vim.api.nvim_get_current_win())
+    eq({ '', 'critic' }, windows())
+    eq(false, vim.api.nvim_buf_is_valid(buf))
   end)
-  info.pid = 200
-  fake:emit('agent', info)
-  H.wait('the new view', function()
-    return window.visible()[1] and window.visible()[1].job ~= nil
-  end)
-  eq(win, vim.api.nvim_get_current_win())
-  eq({ '', 'critic' }, windows())
-  eq(false, vim.api.nvim_buf_is_valid(buf))
-end)
+end
 
 test('close removes the windows of the agent', function()
   vim.cmd('Mado close critic')

@@ -36,6 +36,9 @@ impl Server {
                 Effect::Check { agent, token } => self.check(agent, token).await,
                 Effect::Extract { agent, token } => self.extract(agent, token),
                 Effect::Record { hop, enter } => {
+                    if enter == Some(true) && self.options.crash_at == Some(CrashAt::BeforeEnter) {
+                        crash();
+                    }
                     enter_next = enter == Some(true);
                     store_failed |= !self.record(&hop, enter);
                 }
@@ -50,9 +53,6 @@ impl Server {
     }
 
     async fn write(&mut self, agent: AgentId, token: u64, text: String, enter: bool) {
-        if enter && self.options.crash_at == Some(CrashAt::BeforeEnter) {
-            crash();
-        }
         let guard = self.guard.filter(|(a, _)| *a == agent).map(|(_, check)| check);
         let handle = self.agents.get(&agent).and_then(|a| a.handle.clone());
         let sent = match handle {

@@ -1,0 +1,152 @@
+//! Requests that put text on its way: fire, hand-off, send.
+
+use super::commands::{Res, err};
+use super::hop::Hop;
+use super::hub::Hub;
+use crate::proto::{AgentId, ErrorInfo, HopId, HopInfo, Reply, Rung, SendParams};
+
+impl Hub {
+    pub(super) fn fire_now(&mut self, project: &str, route: &str) -> Res {
+        let id = self.route(project, route)?;
+        let source = self.agents[&self.routes[&id].source].name.clone();
+        if let Some((_, why)) = self.routes[&id].stopped.clone() {
+            return Err(err("stopped", why, format!("resume it first: :Mado resume {id}")));
+        }
+        if self.agents[&self.routes[&id].source].answer.is_some() {
+            let hop = self.fire_answer(id, Rung::Manual);
+            let info = hop.and_then(|h| self.hops.get(&h)).map(|h| h.info.clone());
+            return Ok(info.map(Reply::Hop));
+        }
+        Err(no_answer(&source))
+    }
+
+    pub(super) fn handoff(
+        &mut self,
+        project: &str,
+        from: &str,
+        to: &str,
+        text: Option<&str>,
+    ) -> Res {
+        let source = self.agent(project, from)?;
+        let target = self.agent(project, to)?;
+        if source == target {
+            return Err(err("self_route", "source and target are the same agent", "name two"));
+        }
+        let agent = &self.agents[&source];
+        let Some(answer) = agent.answer.clone() else { return Err(no_answer(&agent.name)) };
+        let chain = agent.chain;
+        let source_name = agent.name.clone();
+        let prompt = match text.filter(|t| !t.is_empty()) {
+            None => answer.text.clone(),
+            Some(t) if t.contains("{output}") => {
+                let values = std::collections::BTreeMap::from([
+                    ("output", answer.text.clone()),
+                    ("source", source_name.clone()),
+                    ("round", "1".to_owned()),
+                    ("maxRounds", "1".to_owned()),
+                ]);
+                super::text::render(t, &values)
+                    .map_err(|e| err("bad_template", e, "mend the text"))?
+            }
+            Some(t) => format!("{t}\n\n{}", answer.text),
+        };
+        let chain = match chain {
+            Some(c) => c,
+            None => (self.new_chain(), 0),
+        };
+        let info = HopInfo {
+            source: source_name,
+            answer: Some(answer.text),
+            turn: answer.turn,
+            rung: answer.rung,
+            how: "handoff".to_owned(),
+            ..HopInfo::default()
+        };
+        Ok(self.send_hop(target, chain, info, &prompt, None))
+    }
+
+    pub(super) fn send(&mut self, p: &SendParams, inside: Option<AgentId>) -> Res {
+        let target = self.agent(&p.project, &p.target)?;
+        let paste = match p.deliver.as_deref() {
+            None => None,
+            Some("lines") => Some(false),
+            Some("paste") => Some(true),
+            Some(other) => {
+                return Err(err(
+                    "bad_value",
+                    format!("deliver is {other:?}"),
+                    "give lines or paste",
+                ));
+            }
+        };
+        let source = inside.filter(|a| self.agents.contains_key(a));
+        let name = source.map(|s| self.agents[&s].name.clone()).unwrap_or_default();
+        let chain = match source.and_then(|s| self.agents[&s].chain) {
+            Some((chain, depth)) => (chain, depth),
+            None => (self.new_chain(), 0),
+        };
+        let limit = self.timing.chain_limit;
+        if source.is_some() && self.chains.get(&chain.0).is_some_and(|c| c.hops >= limit) {
+            return Err(err(
+                "chain_limit",
+                format!("the chain of {name} has had {limit} hops"),
+                "a person's next prompt starts a new chain",
+            ));
+        }
+        if let Some(c) = self.chains.get_mut(&chain.0) {
+            c.hops += 1;
+            c.used = self.now.mono;
+        }
+        let info = HopInfo {
+            source: name,
+            rung: Rung::Manual,
+            how: "send".to_owned(),
+            ..HopInfo::default()
+        };
+        Ok(self.send_hop(target, chain, info, &p.text, paste))
+    }
+
+    pub(super) fn send_hop(
+        &mut self,
+        target: AgentId,
+        chain: (crate::proto::ChainId, u32),
+        mut info: HopInfo,
+        text: &str,
+        paste: Option<bool>,
+    ) -> Option<Reply> {
+        let id = HopId(self.next_hop);
+        self.next_hop += 1;
+        let agent = &self.agents[&target];
+        info.id = id;
+        (info.chain, info.depth) = chain;
+        info.round = 1;
+        info.target.clone_from(&agent.name);
+        info.project.clone_from(&agent.project);
+        info.times.fired = Some(self.now.wall);
+        let hop = Hop {
+            info,
+            route: None,
+            target: Some(target),
+            seq: None,
+            paste,
+            confirm: false,
+            since: self.now.mono,
+            paused: false,
+            residue: None,
+            done: None,
+        };
+        self.hops.insert(id, hop);
+        if self.set_prompt(id, text) {
+            self.enqueue(id);
+        }
+        self.hops.get(&id).map(|h| Reply::Hop(h.info.clone()))
+    }
+}
+
+fn no_answer(agent: &str) -> ErrorInfo {
+    err(
+        "no_answer",
+        format!("{agent} has not answered anything since it was opened"),
+        "let it finish a turn first",
+    )
+}

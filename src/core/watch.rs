@@ -1,0 +1,130 @@
+//! Watching a source's output as it comes: keywords and streams.
+
+use super::agent::Outcome;
+use super::firing::Firing;
+use super::hub::Hub;
+use super::screen::unwrap_lines;
+use crate::proto::{AgentId, HopId, HopState, RouteId, RouteState, Rung, Trigger};
+
+impl Hub {
+    /// The screen of an agent's open turn has changed: keywords and streams.
+    pub(super) fn watch_output(&mut self, id: AgentId) {
+        let Some(agent) = self.agents.get(&id) else { return };
+        if let Some(turn) = agent.turn.as_ref().filter(|_| !agent.has_record()) {
+            self.watch(id, turn.seq, false);
+        }
+    }
+
+    /// The turn ends: what is left of its output goes on.
+    pub(super) fn watch_rest(&mut self, id: AgentId, outcome: &Outcome) {
+        let Some(turn) = self.agents.get(&id).and_then(|a| a.turn.as_ref()) else { return };
+        if *outcome != Outcome::Superseded {
+            self.watch(id, turn.seq, true);
+        }
+    }
+
+    /// Looks at the output of a turn, the open or the last one.
+    pub(super) fn watch(&mut self, id: AgentId, seq: u64, rest: bool) {
+        for route_id in self.routes_from(id) {
+            let Some(route) = self.routes.get(&route_id) else { continue };
+            if route.state() == RouteState::Stopped {
+                continue;
+            }
+            match route.trigger {
+                Trigger::OnKeyword => self.watch_keyword(id, seq, route_id),
+                Trigger::Always => self.watch_stream(id, seq, route_id, rest),
+                Trigger::OnIdle | Trigger::OnTurn => {}
+            }
+        }
+    }
+
+    /// A turn's output so far: the record's texts where there is a record, else the screen's.
+    fn output_so_far(&self, id: AgentId, seq: u64) -> Option<(String, Rung)> {
+        let agent = self.agents.get(&id)?;
+        let turn = agent.turn_of(seq)?;
+        if agent.has_record() {
+            let texts: Vec<&str> = turn.texts.iter().map(|(_, t)| t.as_str()).collect();
+            return Some((texts.join("\n\n"), Rung::Record));
+        }
+        Some((unwrap_lines(&agent.turn_output(), agent.cols()), Rung::Screen))
+    }
+
+    fn watch_keyword(&mut self, id: AgentId, seq: u64, route_id: RouteId) {
+        let Some((output, rung)) = self.output_so_far(id, seq) else { return };
+        let Some(pattern) = self.routes.get(&route_id).and_then(|r| r.pattern.clone()) else {
+            return;
+        };
+        let ends: Vec<usize> = pattern.find_iter(&output).map(|m| m.end()).collect();
+        let Some(turn) = self.agents.get_mut(&id).and_then(|a| a.turn_of_mut(seq)) else { return };
+        let fired = turn.matches.entry(route_id).or_insert(0);
+        let new: Vec<usize> = ends.iter().skip(*fired).copied().collect();
+        *fired = (*fired).max(ends.len());
+        let (chain, name) = ((turn.chain, turn.depth), turn.id.clone());
+        for end in new {
+            let answer = output[..end].to_owned();
+            let firing = Firing { seq: Some(seq), turn: name.clone(), rung, answer, chain };
+            self.fire(route_id, firing);
+        }
+    }
+
+    fn watch_stream(&mut self, id: AgentId, seq: u64, route_id: RouteId, rest: bool) {
+        let Some(agent) = self.agents.get(&id) else { return };
+        let Some(turn) = agent.turn_of(seq) else { return };
+        let done = turn.streamed.get(&route_id).copied().unwrap_or(0);
+        let (pieces, rung): (Vec<String>, Rung) = if agent.has_record() {
+            (turn.texts.iter().map(|(_, t)| t.clone()).collect(), Rung::Record)
+        } else {
+            (agent.turn_output(), Rung::Screen)
+        };
+        let quiet = self.now.mono >= agent.changed + self.timing.batch_gap_ms;
+        // A line that is still being written is held back until another follows or the turn ends.
+        let ready = if rest || rung == Rung::Record {
+            pieces.len()
+        } else {
+            pieces.len().saturating_sub(1)
+        };
+        if ready <= done {
+            return;
+        }
+        let new = &pieces[done..ready];
+        let bytes: usize = new.iter().map(String::len).sum();
+        if !(rest || rung == Rung::Record || quiet || bytes >= self.timing.batch_bytes) {
+            return;
+        }
+        let firing = Firing {
+            seq: Some(turn.seq),
+            turn: turn.id.clone(),
+            rung,
+            answer: new.join("\n"),
+            chain: (turn.chain, turn.depth),
+        };
+        if let Some(turn) = self.agents.get_mut(&id).and_then(|a| a.turn_of_mut(seq)) {
+            turn.streamed.insert(route_id, ready);
+        }
+        self.fire(route_id, firing);
+    }
+
+    /// A batch joins the batch of the same turn that still waits untyped.
+    pub(super) fn append_batch(&mut self, route_id: RouteId, firing: &Firing) -> Option<HopId> {
+        let target = self.routes.get(&route_id)?.target;
+        let id = self.agents.get(&target)?.queue.iter().rev().copied().find(|h| {
+            self.hops.get(h).is_some_and(|h| {
+                h.route == Some(route_id)
+                    && h.seq == firing.seq
+                    && h.info.state == HopState::Queued
+                    && h.residue.is_none()
+            })
+        })?;
+        let hop = self.hops.get_mut(&id)?;
+        let joined = format!("{}\n{}", hop.info.answer.as_deref().unwrap_or(""), firing.answer);
+        if joined.len() > self.timing.batch_bytes {
+            return None;
+        }
+        hop.info.answer = Some(joined);
+        if self.transform(route_id, id) {
+            self.record(id, None);
+            self.publish_hop(id);
+        }
+        Some(id)
+    }
+}
