@@ -93,7 +93,7 @@ pub fn run(command: Command) -> Result<ExitCode, ErrorInfo> {
             Request::Handoff(HandoffParams { project, source, target, text })
         })?,
         Command::Rename { agent, name, scope } => {
-            simple(&scope, |project| Request::Rename(RenameParams { project, agent, name }))?
+            simple(&scope, |project| Request::Rename(RenameParams { project, agent, name }))?;
         }
         Command::Close { agent, scope } => {
             simple(&scope, |project| Request::Close(AgentParams { project, agent }))?;
@@ -196,8 +196,12 @@ fn open(a: OpenArgs) -> Result<ExitCode, ErrorInfo> {
         return Ok(ExitCode::SUCCESS);
     }
     // By number: the name could be changed before the view is there.
-    let attach =
-        AttachArgs { agent: format!("#{}", agent.id), project: a.scope.project, read_only: false, socket: None };
+    let attach = AttachArgs {
+        agent: format!("#{}", agent.id),
+        project: a.scope.project,
+        read_only: false,
+        socket: None,
+    };
     attach::run(&attach, agent.project)
 }
 

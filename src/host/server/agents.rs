@@ -77,7 +77,7 @@ impl Server {
             return self.kill(id).await;
         }
         let agent = spawn.agent;
-        match self.start(&spawn).await {
+        match self.start(&spawn) {
             Ok(pid) => self.next.push_back(Next::Input(Input::Spawned { agent, pid })),
             Err(error) => {
                 if !self.agents.contains_key(&agent) {
@@ -88,7 +88,7 @@ impl Server {
         }
     }
 
-    async fn start(&mut self, spawn: &Spawn) -> Result<u32, ErrorInfo> {
+    fn start(&mut self, spawn: &Spawn) -> Result<u32, ErrorInfo> {
         let mark = format!("{}-{}", self.instance, spawn.agent);
         let site = LaunchSite { paths: &self.options.paths, mado: &self.options.mado, mark: &mark };
         let launch = launch::prepare(spawn, &site)?;
@@ -394,16 +394,14 @@ impl Server {
     pub(super) fn composer(&self, agent: AgentId, view: &ScreenView) -> serde_json::Value {
         let Some(known) = self.agents.get(&agent) else { return serde_json::Value::Null };
         let facts = Facts::read(view, &known.profile, None);
-        facts.composer.map_or(serde_json::Value::Null, |c| {
-            json!({"top": c.top, "last": c.last, "text": c.text, "hidden": c.hidden})
-        })
+        facts.composer.map_or(
+            serde_json::Value::Null,
+            |c| json!({"top": c.top, "last": c.last, "text": c.text, "hidden": c.hidden}),
+        )
     }
 
     /// Ends every agent and waits until they are gone, then tells who asked for it.
-    pub(super) async fn end(
-        &mut self,
-        terminals: &mut mpsc::Receiver<terminal::Envelope>,
-    ) {
+    pub(super) async fn end(&mut self, terminals: &mut mpsc::Receiver<terminal::Envelope>) {
         let running: Vec<AgentId> =
             self.agents.values().filter(|a| a.handle.is_some()).map(|a| a.id).collect();
         for agent in &running {
