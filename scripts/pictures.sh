@@ -44,9 +44,10 @@ wait_still() {
 
 # picture NAME TITLE: draws what is on the screen.
 picture() {
-  local drawn=$work/$1.svg
-  tm capture-pane -e -p | sed -E 's/\b[0-9]{2}:[0-9]{2}:[0-9]{2}\b/14:20:07/g' |
-    python3 "$root/scripts/screen2svg.py" "$cols" "$rows" "$2" >"$drawn"
+  local drawn=$work/$1.svg x y
+  read -r x y < <(tm display -p '#{cursor_x} #{cursor_y}')
+  tm capture-pane -e -N -p | sed -E 's/[0-9]{2}:[0-9]{2}:[0-9]{2}/14:20:07/g' |
+    python3 "$root/scripts/screen2svg.py" "$cols" "$rows" "$2" "$x" "$y" >"$drawn"
   mkdir -p "$root/doc/pictures"
   mv "$drawn" "$root/doc/pictures/$1.svg"
   say "made doc/pictures/$1.svg"
@@ -64,6 +65,9 @@ tm send-keys Enter
 wait_for "the answer at the right" '● I read [0-9]+ lines'
 tm send-keys M-l
 wait_for "the hop in the log" 'planner → reviewer  answered'
+# Three rows are enough for one hop; then back into the agent.
+tm send-keys z 3 Enter C-w t i
+wait_for "terminal mode" '-- TERMINAL --'
 wait_still
 picture demo "mado.nvim: two agents, one routed into the other"
 tm send-keys M-q

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""screen2svg.py COLUMNS ROWS TITLE: draws a terminal's screen as SVG.
+"""screen2svg.py COLUMNS ROWS TITLE [X Y]: draws a terminal's screen as SVG.
 
-Standard input is what `tmux capture-pane -e -p` prints: text with SGR sequences, one line per row. The
-picture needs no font of its own: every run of text is stretched to its cells, and rules are drawn.
+Standard input is what `tmux capture-pane -e -N -p` prints: text with SGR sequences, one line per row. X
+and Y are the cursor's cell, counted from zero. The picture needs no font of its own: every run of text
+is stretched to its cells, and rules are drawn.
 """
 
 import re
@@ -14,6 +15,8 @@ CELL_W, CELL_H, FONT = 8.4, 18, 14
 PAD, BAR, GAP = 14, 34, 8
 FONTS = "ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono','Liberation Mono',monospace"
 FOREGROUND, BACKGROUND, FRAME, TITLE = "#e0e2ea", "#14161b", "#2c2e33", "#9b9ea4"
+# Dark enough for the character on it.
+CURSOR = "#5c6068"
 
 # Neovim's own sixteen colours, so that the agents look as they do beside its dark scheme.
 SIXTEEN = """
@@ -167,7 +170,7 @@ def runs(row):
         yield run
 
 
-def draw(rows, cols, lines, title):
+def draw(rows, cols, lines, title, cursor):
     width, height = cols * CELL_W + 2 * PAD, lines * CELL_H + BAR + GAP + PAD
     out = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {number(width)} {number(height)}" '
@@ -185,12 +188,17 @@ def draw(rows, cols, lines, title):
     backs, fronts = [], []
     for r, line in enumerate(rows[:lines]):
         y = BAR + GAP + r * CELL_H
+        grounds = []
         for column, wide, text, key, kind in runs(cells(line, style)):
             fg, bg, bold, faint, italic, underline = key
             x, w = PAD + column * CELL_W, wide * CELL_W
             if bg:
-                # A little wider, so that no seam shows between neighbours.
-                backs.append(rect(x, y, w + 0.3, CELL_H + 0.3, bg))
+                # One rectangle for neighbours of one colour, or seams would show.
+                joined = grounds and grounds[-1][1:] == [column, bg]
+                if joined:
+                    grounds[-1][1] += wide
+                else:
+                    grounds.append([column, column + wide, bg])
             opacity = ' opacity="0.6"' if faint else ""
             if kind in RULES:
                 parts = "".join(rule_run(kind, x, y, wide, fg))
@@ -207,6 +215,11 @@ def draw(rows, cols, lines, title):
                     f'<text x="{number(x)}" y="{number(y + 13.5)}" textLength="{number(w)}" '
                     f'lengthAdjust="spacingAndGlyphs" fill="{fg}"{attributes}>{escape(text)}</text>'
                 )
+        for start, end, bg in grounds:
+            backs.append(rect(PAD + start * CELL_W, y, (end - start) * CELL_W, CELL_H, bg))
+    if cursor:
+        x, y = PAD + cursor[0] * CELL_W, BAR + GAP + cursor[1] * CELL_H
+        backs.append(rect(x, y, CELL_W, CELL_H, CURSOR))
     return "\n".join(out + backs + fronts + ["</svg>"]) + "\n"
 
 
@@ -222,7 +235,8 @@ def rule_run(char, x, y, wide, fill):
 def main():
     cols, lines, title = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
     rows = sys.stdin.read().split("\n")
-    sys.stdout.write(draw(rows, cols, lines, title))
+    cursor = [int(number) for number in sys.argv[4:6]]
+    sys.stdout.write(draw(rows, cols, lines, title, cursor))
 
 
 if __name__ == "__main__":

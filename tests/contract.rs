@@ -23,6 +23,11 @@ async fn lines_pasted_one_by_one_arrive_as_they_were() {
 }
 
 #[tokio::test]
+async fn any_script_is_recognised_and_arrives_as_it_was() {
+    checks::any_script_is_recognised_and_arrives_as_it_was(&demo().await).await;
+}
+
+#[tokio::test]
 async fn a_long_paste_has_a_stand_in_and_arrives_whole() {
     checks::a_long_paste_has_a_stand_in_and_arrives_whole(&demo().await).await;
 }

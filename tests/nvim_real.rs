@@ -237,7 +237,7 @@ async fn quit_and_come_back(command: &str) {
     common::wait_until("the views to be gone", PATIENCE, detached).await;
 
     let editor = case.editor("second.sock");
-    editor.term.wait_text("planner (idle), reviewer (idle) run here", PATIENCE).await;
+    editor.term.wait_text("reviewer (idle), planner (idle) run here", PATIENCE).await;
     editor.command("Mado attach planner").await;
     editor.term.wait_text("plan a release", PATIENCE).await;
     editor.wait_lua("vim.bo.buftype", "terminal").await;

@@ -18,6 +18,7 @@ async fn composer(which: Which) {
 
 async fn drafts(which: Which) {
     let s = Subject::start(which).await;
+    checks::any_script_is_recognised_and_arrives_as_it_was(&s).await;
     checks::the_clearing_key_empties_any_draft(&s).await;
     checks::a_resize_changes_no_draft(&s).await;
 }

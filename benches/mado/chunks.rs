@@ -23,7 +23,7 @@ const GAP: u64 = 4000;
 /// Something that shows a program's output as it comes.
 trait Source {
     fn write(&mut self, bytes: &[u8]);
-    /// Waits for output.
+    /// Waits for output. Empty at the program's end.
     fn read(&mut self) -> Vec<u8>;
 }
 
@@ -57,7 +57,8 @@ impl Source for Bare {
 
     fn read(&mut self) -> Vec<u8> {
         let mut buffer = vec![0; 1 << 16];
-        let n = self.pty.read(&mut buffer).expect("the program lives");
+        // The end of a PTY is an error on Linux.
+        let n = self.pty.read(&mut buffer).unwrap_or(0);
         buffer.truncate(n);
         buffer
     }
@@ -71,15 +72,22 @@ impl Source for Attached {
     fn read(&mut self) -> Vec<u8> {
         match self.frame() {
             Frame::Output(bytes) => bytes,
-            other => panic!("the agent lives: {other:?}"),
+            _ => Vec::new(),
         }
     }
+}
+
+/// Output of a program that lives.
+fn more(source: &mut dyn Source) -> Vec<u8> {
+    let bytes = source.read();
+    assert!(!bytes.is_empty(), "the program ended");
+    bytes
 }
 
 fn wait_for(source: &mut dyn Source, text: &str) {
     let mut seen = Vec::new();
     while memchr::memmem::find(&seen, text.as_bytes()).is_none() {
-        seen.extend(source.read());
+        seen.extend(more(source));
     }
 }
 
@@ -89,7 +97,7 @@ fn block(source: &mut dyn Source, count: usize) -> Samples {
     let mut stream = Vec::new();
     source.write(format!("{count} {GAP}\r").as_bytes());
     while samples.len() < count {
-        stream.extend(source.read());
+        stream.extend(more(source));
         let now = nanoseconds();
         for stamp in take_stamps(&mut stream) {
             samples.push(Duration::from_nanos(now.saturating_sub(stamp) as u64));
@@ -110,11 +118,7 @@ impl Flood {
         let mut bare = Bare::start(host, &argv);
         agent(host, "flood", &["flood", own_file.to_str().expect("UTF-8")]);
         let mut attached = host.attach("flood");
-        let drain = move |source: &mut dyn Source| loop {
-            if source.read().is_empty() {
-                return;
-            }
-        };
+        let drain = |source: &mut dyn Source| while !source.read().is_empty() {};
         // They end with this program's end or with their program's.
         std::thread::spawn(move || drain(&mut bare));
         std::thread::spawn(move || drain(&mut attached));

@@ -38,8 +38,9 @@ pub struct Turn {
     pub chain: ChainId,
     /// Hops of the chain before it.
     pub depth: u32,
-    /// The hop that opened it.
-    pub hop: Option<HopId>,
+    /// The hops whose prompts it took: the one that opened it, and any that a program took up
+    /// into the same turn from its own queue.
+    pub hops: Vec<HopId>,
     /// When it began, monotonic milliseconds.
     pub started: u64,
     /// Absolute number of the row at which its output begins.
@@ -58,6 +59,8 @@ pub struct Turn {
     pub ended: Option<(Outcome, Rung, u64)>,
     /// Keyword matches that have fired, per route.
     pub matches: BTreeMap<RouteId, usize>,
+    /// A person began it.
+    pub human: bool,
     /// Output that `always` has sent on, per route: entries of `texts`, or lines.
     pub streamed: BTreeMap<RouteId, usize>,
 }
@@ -78,14 +81,27 @@ pub struct Seen {
     pub hook_open: Option<Claim<bool>>,
     /// Background tasks that the last `Stop` named.
     pub background: usize,
-    /// A permission is asked for; the tool.
-    pub permission: Option<(String, u64)>,
+    /// A permission is asked for.
+    pub permission: Option<Permission>,
     /// The status file.
     pub status: Option<Claim<StatusState>>,
     /// OSC 7501.
     pub osc: Option<Claim<OscState>>,
     /// The transcript: a turn is open, or not.
     pub record_open: Option<Claim<bool>>,
+    /// The turn of the transcript's newest prompt: what lines without a turn belong to.
+    pub record_turn: Option<String>,
+}
+
+/// A hook said that a tool waits for a permission.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Permission {
+    /// The tool.
+    pub tool: String,
+    /// When it was said, monotonic milliseconds.
+    pub at: u64,
+    /// Its dialog has been seen on the screen since.
+    pub drawn: bool,
 }
 
 /// Why a phase.
@@ -159,10 +175,20 @@ pub struct Agent {
     pub human_at: Option<u64>,
     /// A person typed since the last Enter of theirs.
     pub human_dirty: bool,
-    /// A person pressed Enter while no turn was open: the next turn begins a new chain.
-    pub human_prompted: bool,
+    /// When a person pressed Enter while no turn was open: a turn that begins soon after begins a
+    /// new chain.
+    pub human_prompted: Option<u64>,
+    /// When a person last pressed Enter, since the last turn that was a person's.
+    pub human_enter: Option<u64>,
     /// A person pressed Enter and no evidence of a turn has come since.
     pub human_submit: Option<u64>,
+    /// When a delivery was accepted by the screen alone, until more is seen of its turn.
+    pub accepted_at: Option<u64>,
+    /// When a dialog was last seen, until more is seen of what it led to.
+    pub asked_at: Option<u64>,
+    /// Prompts that were submitted but never seen to be accepted, newest last: a turn that begins
+    /// with one after all still belongs to its chain.
+    pub unclaimed: VecDeque<(HopId, String)>,
     /// The open turn.
     pub turn: Option<Turn>,
     /// The last ended turn.
@@ -196,19 +222,23 @@ pub struct Agent {
 pub struct LastAnswer {
     /// Its text.
     pub text: String,
-    /// The turn's number.
+    /// The turn's number; 0 when it is older than what mado has seen.
     pub seq: u64,
     /// The turn's id.
     pub turn: Option<String>,
+    /// The record's id of the message that it is.
+    pub message: Option<String>,
     /// Where it was read.
     pub rung: Rung,
+    /// Chain and depth of its turn.
+    pub chain: Option<(ChainId, u32)>,
 }
 
 /// An answer being looked for.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Extraction {
-    /// The ended turn's number.
-    pub seq: u64,
+    /// The ended turn.
+    pub turn: Turn,
     /// The effect's number, while one is under way.
     pub token: Option<u64>,
     /// When to ask again.
@@ -218,6 +248,9 @@ pub struct Extraction {
     /// When a matching answer without an end mark is taken.
     pub lenient: u64,
 }
+
+/// How many ids of ended turns an agent remembers.
+const OLD_TURNS: usize = 32;
 
 impl Agent {
     /// An agent about to be started.
@@ -245,8 +278,12 @@ impl Agent {
             seen: Seen::default(),
             human_at: None,
             human_dirty: false,
-            human_prompted: false,
+            human_prompted: None,
+            human_enter: None,
             human_submit: None,
+            accepted_at: None,
+            asked_at: None,
+            unclaimed: VecDeque::new(),
             turn: None,
             last_turn: None,
             old_turns: VecDeque::new(),
@@ -275,6 +312,36 @@ impl Agent {
 
     pub(super) fn is_line(&self) -> bool {
         self.profile.composer.kind == ComposerKind::Line
+    }
+
+    /// Applies something that names a turn which has ended to that turn, wherever it is kept.
+    pub fn each_ended(&mut self, id: &str, mut apply: impl FnMut(&mut Turn)) {
+        let extracting = self.extract.as_mut().map(|e| &mut e.turn);
+        for turn in self.last_turn.as_mut().into_iter().chain(extracting) {
+            if turn.id.as_deref() == Some(id) {
+                apply(turn);
+            }
+        }
+    }
+
+    /// Learns which session it is in.
+    pub fn in_session(&mut self, session: String) {
+        if self.session.as_ref().is_some_and(|s| *s != session) {
+            // Another transcript: what the one before left open says nothing now.
+            self.seen.record_open = None;
+            self.seen.record_turn = None;
+        }
+        self.session = Some(session);
+    }
+
+    /// Remembers the id of a turn that is over.
+    pub fn turn_is_old(&mut self, id: &str) {
+        if !self.old_turns.iter().any(|t| t == id) {
+            self.old_turns.push_back(id.to_owned());
+        }
+        if self.old_turns.len() > OLD_TURNS {
+            self.old_turns.pop_front();
+        }
     }
 
     /// Takes a view.
@@ -307,6 +374,15 @@ impl Agent {
         if self.facts.composer.is_some() {
             self.ready = true;
         }
+        // A dialog that was drawn and is gone has been answered, even if nothing else says so: a
+        // refusal calls no hook (claude 2.1.197, 2.1.332).
+        let (asks, composes) = (self.facts.dialog.is_some(), self.facts.composer.is_some());
+        if let Some(permission) = self.seen.permission.as_mut() {
+            permission.drawn |= asks;
+            if permission.drawn && !asks && composes {
+                self.seen.permission = None;
+            }
+        }
         self.view = Some(view);
     }
 
@@ -326,9 +402,14 @@ impl Agent {
         self.turn.as_ref().or(self.last_turn.as_ref())
     }
 
+    /// The open or the last turn, by its number.
+    pub fn turn_of(&self, seq: u64) -> Option<&Turn> {
+        [&self.turn, &self.last_turn].into_iter().flatten().find(|t| t.seq == seq)
+    }
+
     /// The same, to change it.
-    pub fn current_turn_mut(&mut self) -> Option<&mut Turn> {
-        self.turn.as_mut().or(self.last_turn.as_mut())
+    pub fn turn_of_mut(&mut self, seq: u64) -> Option<&mut Turn> {
+        [&mut self.turn, &mut self.last_turn].into_iter().flatten().find(|t| t.seq == seq)
     }
 
     fn turn_lines(&self) -> Vec<screen::Line> {

@@ -3,6 +3,7 @@
 //! Refuses to drop anything silently: a guard that stops a hop leaves the hop with its reason, and
 //! says once how to go on.
 
+use super::agent::Turn;
 use super::hop::Hop;
 use super::hub::Hub;
 use super::route::{Armed, Route};
@@ -25,6 +26,19 @@ pub(super) struct Firing {
     pub answer: String,
     /// Chain and depth of the turn.
     pub chain: (crate::proto::ChainId, u32),
+}
+
+impl Firing {
+    /// What a turn without a usable answer leaves in the log.
+    fn nothing(turn: &Turn, rung: Rung) -> Firing {
+        Firing {
+            seq: Some(turn.seq),
+            turn: turn.id.clone(),
+            rung,
+            answer: String::new(),
+            chain: (turn.chain, turn.depth),
+        }
+    }
 }
 
 impl Hub {
@@ -59,26 +73,37 @@ impl Hub {
         }
     }
 
-    /// A turn began at an agent: what waited for silence is superseded; a person's prompt re-arms
-    /// routes that a guard stopped.
-    pub(super) fn turn_began(&mut self, id: AgentId, human: bool) {
+    /// A turn began at an agent: what waited for silence is superseded.
+    pub(super) fn turn_began(&mut self, id: AgentId) {
         for route_id in self.routes_from(id) {
             let Some(route) = self.routes.get_mut(&route_id) else { continue };
-            let superseded = route.armed.take().is_some();
-            let rearmed = human && route.stopped.take().is_some();
-            let name = self.routes.get(&route_id).map(|r| self.route_name(r)).unwrap_or_default();
-            let Some(agent) = self.agents.get(&id) else { continue };
-            let project = agent.project.clone();
-            let key = format!("route:{route_id}");
-            if superseded {
-                let text =
-                    format!("{name}: a new turn began before the silence; its answer counts");
-                self.notice(project, Level::Info, "superseded", &key, text);
-            } else if rearmed {
-                let text = format!("{name}: your prompt starts a new chain; the route goes on");
-                self.notice(project, Level::Info, "rearmed", &key, text);
+            if route.armed.take().is_none() {
+                continue;
             }
+            let Some((name, project)) = self.named_route(route_id) else { continue };
+            let text = format!("{name}: a new turn began before the silence; its answer counts");
+            self.notice(project, Level::Info, "superseded", &format!("route:{route_id}"), text);
         }
+    }
+
+    /// A person's prompt re-arms the routes of its agent that a guard stopped. One that lost an
+    /// agent needs more than a prompt.
+    pub(super) fn rearm(&mut self, id: AgentId) {
+        for route_id in self.routes_from(id) {
+            let Some(route) = self.routes.get_mut(&route_id) else { continue };
+            if route.stopped.as_ref().is_none_or(|(code, _)| code == "agent_exited") {
+                continue;
+            }
+            route.stopped = None;
+            let Some((name, project)) = self.named_route(route_id) else { continue };
+            let text = format!("{name}: your prompt starts a new chain; the route goes on");
+            self.notice(project, Level::Info, "rearmed", &format!("route:{route_id}"), text);
+        }
+    }
+
+    fn named_route(&self, id: RouteId) -> Option<(String, String)> {
+        let route = self.routes.get(&id)?;
+        Some((self.route_name(route), self.agents.get(&route.source)?.project.clone()))
     }
 
     /// A turn was completed; its answer is not known yet. Silence is counted from here on.
@@ -93,28 +118,30 @@ impl Hub {
     }
 
     /// A completed turn's answer is known.
-    pub(super) fn turn_answered(&mut self, id: AgentId, seq: u64, rung: Rung) {
+    pub(super) fn turn_answered(&mut self, id: AgentId, turn: &Turn, rung: Rung) {
         let Some(agent) = self.agents.get(&id) else { return };
-        let Some(turn) = agent.last_turn.as_ref().filter(|t| t.seq == seq) else { return };
-        let hop = turn.hop;
+        let newest = agent.turns == turn.seq;
         let name = agent.answer.as_ref().and_then(|a| a.turn.clone());
-        if let Some(hop) = hop {
-            if let Some(h) = self.hops.get_mut(&hop) {
-                h.info.answered_by = name;
+        for hop in &turn.hops {
+            if let Some(h) = self.hops.get_mut(hop) {
+                h.info.answered_by.clone_from(&name);
             }
-            self.finish(hop, HopState::Answered, "answered", "its turn ended with an answer");
+            self.finish(*hop, HopState::Answered, "answered", "its turn ended with an answer");
         }
         for route_id in self.routes_from(id) {
             let Some(route) = self.routes.get_mut(&route_id) else { continue };
             match route.trigger {
                 Trigger::OnIdle => {
-                    if route.armed.is_none() {
-                        route.armed = Some(Armed { seq, rung });
+                    // Where the next turn has begun meanwhile, its answer counts.
+                    if route.armed.is_none() && newest {
+                        route.armed = Some(Armed { seq: turn.seq, rung });
                     }
                 }
                 Trigger::OnTurn => {
                     if rung <= Rung::Osc || rung == Rung::Foreground {
                         self.fire_answer(route_id, rung);
+                    } else {
+                        self.weak_end(route_id, turn, rung);
                     }
                 }
                 Trigger::OnKeyword | Trigger::Always => {}
@@ -122,34 +149,36 @@ impl Hub {
         }
     }
 
+    /// `on-turn` asks for the agent's own record; a weaker sign fires nothing, and says so.
+    fn weak_end(&mut self, route_id: RouteId, turn: &Turn, rung: Rung) {
+        if self.routes.get(&route_id).is_none_or(|r| r.state() != RouteState::Active) {
+            return;
+        }
+        let text = format!("only the {} says that the turn ended; on-idle would fire", rung.name());
+        let hop = self.new_hop(route_id, &Firing::nothing(turn, rung));
+        self.finish(hop, HopState::Failed, "no_record", &text);
+    }
+
     /// A turn ended without an answer: what it was to bring is stopped with the reason.
-    pub(super) fn turn_broken(&mut self, id: AgentId, seq: u64, code: &str, why: &str) {
+    pub(super) fn turn_broken(&mut self, id: AgentId, turn: &Turn, code: &str, why: &str) {
         let Some(agent) = self.agents.get(&id) else { return };
-        let Some(turn) = agent.last_turn.as_ref().filter(|t| t.seq == seq) else { return };
-        let (hop, chain, name) = (turn.hop, (turn.chain, turn.depth), turn.id.clone());
-        let agent_name = agent.name.clone();
-        if let Some(hop) = hop {
-            let state = if code == "interrupted" { HopState::Stopped } else { HopState::Failed };
-            self.finish(hop, state, code, &format!("{agent_name}: {why}"));
+        let text = format!("{}: {why}", agent.name);
+        let state = if code == "interrupted" { HopState::Stopped } else { HopState::Failed };
+        for hop in &turn.hops {
+            self.finish(*hop, state, code, &text);
         }
         for route_id in self.routes_from(id) {
             let Some(route) = self.routes.get_mut(&route_id) else { continue };
-            route.armed = None;
+            if route.armed.as_ref().is_some_and(|a| a.seq == turn.seq) {
+                route.armed = None;
+            }
             if route.state() != RouteState::Active
                 || !matches!(route.trigger, Trigger::OnIdle | Trigger::OnTurn)
             {
                 continue;
             }
-            let firing = Firing {
-                seq: Some(seq),
-                turn: name.clone(),
-                rung: Rung::Record,
-                answer: String::new(),
-                chain,
-            };
-            let hop = self.new_hop(route_id, &firing);
-            let state = if code == "interrupted" { HopState::Stopped } else { HopState::Failed };
-            self.finish(hop, state, code, &format!("{agent_name}: {why}"));
+            let hop = self.new_hop(route_id, &Firing::nothing(turn, Rung::Record));
+            self.finish(hop, state, code, &text);
         }
     }
 
@@ -158,13 +187,7 @@ impl Hub {
         let route = self.routes.get(&route_id)?;
         let agent = self.agents.get(&route.source)?;
         let answer = agent.answer.clone()?;
-        let chain = agent
-            .last_turn
-            .as_ref()
-            .filter(|t| t.seq == answer.seq)
-            .map(|t| (t.chain, t.depth))
-            .or(agent.chain);
-        let chain = match chain {
+        let chain = match answer.chain.or(agent.chain) {
             Some(c) => c,
             None => (self.new_chain(), 0),
         };

@@ -181,7 +181,7 @@ impl Hub {
             }
             Input::Session { agent, session } => {
                 if let Some(a) = self.agents.get_mut(&agent) {
-                    a.session = Some(session);
+                    a.in_session(session);
                 }
             }
             Input::Extracted { agent, token, result } => self.extracted(agent, token, result),
@@ -235,24 +235,30 @@ impl Hub {
         agent.verdict = verdict;
         if matches!(phase, Phase::Busy | Phase::Asking) {
             agent.human_submit = None;
+            agent.accepted_at = None;
+            agent.asked_at = None;
+        } else if before == Phase::Asking {
+            agent.asked_at = Some(now.mono);
         }
-        if phase == Phase::Idle {
+        let entered = agent.delivery.as_ref().is_some_and(super::delivery::Delivery::entered);
+        if phase == Phase::Idle && !entered {
+            // After an Enter the composer may have moved below the echo already.
             agent.idle_mark = agent.mark();
         }
         let line = agent.profile.composer.kind == super::profile::ComposerKind::Line;
-        let began = agent.delivery.as_ref().is_some_and(super::delivery::Delivery::entered)
-            || agent.human_prompted;
+        let began = entered || agent.human_prompted.is_some();
         if phase == Phase::Busy
             && agent.turn.is_none()
             && agent.verdict.code != "background"
             && (!line || began)
         {
-            self.open_turn(id, None, None);
+            self.open_turn(id, None, None, false);
             changed = true;
         }
         if self.accepted_on_screen(id) {
             self.accepted_by_screen(id);
-            changed = true;
+            // What the phase is now that the turn is open is another question.
+            return true;
         }
         if phase == Phase::Asking && before != Phase::Asking {
             self.notice_asking(id);

@@ -47,7 +47,7 @@ impl Hub {
         if let Some(turn) = open {
             turn.broken.get_or_insert(Outcome::Failed(format!("{name} ended in the turn")));
         }
-        agent.extract = None;
+        self.give_up_extraction(id, "its program ended before the answer was in the record");
         if let Some(d) = delivery {
             let (code, text) = if d.entered() {
                 (
@@ -113,6 +113,9 @@ impl Hub {
         agent.viewers = old.viewers;
         agent.session = old.session.take();
         agent.turns = old.turns;
+        agent.chain = old.chain;
+        agent.answer = old.answer.take();
+        agent.old_turns = std::mem::take(&mut old.old_turns);
         agent.published = old.published.take();
         self.agents.insert(id, agent);
         for route in self.routes_of(id) {
@@ -185,11 +188,14 @@ impl Hub {
                     && a.answer.is_none()
                     && answer.ended
                 {
+                    // Of a turn before any that was seen: no silence waits for it.
                     a.answer = Some(LastAnswer {
                         text: answer.text.clone(),
-                        seq: a.turns,
+                        seq: 0,
                         turn: answer.turn.clone(),
+                        message: Some(answer.message.clone()),
                         rung: Rung::Record,
+                        chain: None,
                     });
                 }
                 Ok(Reply::Answer(AnswerReply {

@@ -7,6 +7,17 @@ use super::dialect::{OscState, StatusState};
 use super::timing::Timing;
 use crate::proto::{Phase, Rung};
 
+/// How long after a turn's beginning an interrupt's mark on the screen may be the one of the turn
+/// before: until then a row of it may still stand where the new echo will be drawn.
+const INTERRUPT_MS: u64 = 2_000;
+
+/// When an idle status of the time `says`, after a turn's beginning at `at`, can be believed. One
+/// that comes right after the beginning may still be about the turn before (the file lags), so it
+/// must have stood for a while; a prompt that was refused at once, or an early Esc, leaves one too.
+fn status_counts(says: u64, at: u64, timing: &Timing) -> u64 {
+    if says >= at + timing.status_lag_ms { says } else { says + 4 * timing.status_lag_ms }
+}
+
 impl Agent {
     /// The title's claim.
     pub(super) fn title_says(&self, rung_on: bool) -> Option<Phase> {
@@ -86,12 +97,12 @@ impl Agent {
         if self.title_says(self.uses(Rung::Title)) == Some(Phase::Asking) {
             return Some(asks(Rung::Title, "a dialog waits for a person".to_owned()));
         }
-        let (tool, at) = self.seen.permission.as_ref().filter(|_| self.uses(Rung::Hook))?;
+        let permission = self.seen.permission.as_ref().filter(|_| self.uses(Rung::Hook))?;
         // The dialog is gone when the status file says something else since.
-        if status.is_some_and(|s| s.at > *at) {
+        if status.is_some_and(|s| s.at > permission.at) {
             return None;
         }
-        Some(asks(Rung::Hook, format!("asks for permission to use {tool}")))
+        Some(asks(Rung::Hook, format!("asks for permission to use {}", permission.tool)))
     }
 
     /// Anything that says that a turn is open. Safety first: the title and the screen count here
@@ -103,16 +114,19 @@ impl Agent {
         let record = seen.record_open.filter(|_| self.uses(Rung::Record));
         let status = seen.status.filter(|_| self.uses(Rung::Status));
         let osc = seen.osc.filter(|_| self.uses(Rung::Osc));
+        let over =
+            self.turn.as_ref().is_some_and(|t| t.stopped || t.record_end || t.broken.is_some());
         // Esc ends a turn without a Stop (claude 2.1.197, 2.1.332): later claims of the others count.
         let closed_after = |at: u64| {
-            status.is_some_and(|s| {
+            over || status.is_some_and(|s| {
                 matches!(s.says, StatusState::Idle | StatusState::Background)
-                    && s.at >= at + timing.status_lag_ms
+                    && s.at > at
+                    && now >= status_counts(s.at, at, timing)
             }) || record.is_some_and(|r| !r.says && r.at > at)
                 || osc.is_some_and(|o| o.says != OscState::Working && o.at > at)
                 || hook.is_some_and(|h| !h.says && h.at > at)
                 // A row of the turn before may still stand where the new echo will be drawn.
-                || (now > at + 2_000 && self.interrupted_on_screen())
+                || (now >= at + INTERRUPT_MS && self.interrupted_on_screen())
         };
         if let Some(h) = hook.filter(|h| h.says)
             && !closed_after(h.at)
@@ -171,24 +185,49 @@ impl Agent {
             let text = "a person has just pressed Enter in it";
             return Some(Verdict::new(Phase::Unknown, Rung::Screen, "just_submitted", text));
         }
+        if let Some(at) = self.accepted_at
+            && now < at + timing.human_submit_ms
+            && self.turn_row_matching(&self.profile.screen.done).is_none()
+        {
+            let text = "its turn has just begun";
+            return Some(Verdict::new(Phase::Unknown, Rung::Screen, "just_submitted", text));
+        }
+        let asked = if self.verdict.phase == Phase::Asking { Some(now) } else { self.asked_at };
+        if let Some(at) = asked
+            && now < at + timing.dialog_ms
+        {
+            let text = "its dialog has just closed";
+            return Some(Verdict::new(Phase::Unknown, Rung::Screen, "just_answered", text));
+        }
         if self.is_line() && now < self.changed + timing.shell_quiet_ms {
             return Some(Verdict::new(Phase::Busy, Rung::Foreground, "output", "writes output"));
         }
         None
     }
 
-    /// The last mark on the turn's own output says: interrupted.
+    /// The last rows of the turn's own output say: interrupted. Further up it could be the mark of a
+    /// tool that was refused in a turn that went on.
     pub(super) fn interrupted_on_screen(&self) -> bool {
         let patterns = &self.profile.screen.interrupted;
-        !patterns.is_empty()
-            && self.turn_rows().iter().any(|l| patterns.iter().any(|p| p.is_match(l)))
+        if patterns.is_empty() {
+            return false;
+        }
+        let rows = self.turn_rows();
+        let last = rows.iter().rev().filter(|l| !l.trim().is_empty()).take(3);
+        last.into_iter().any(|l| patterns.iter().any(|p| p.is_match(l)))
     }
 
     /// When the phase could change without a new input.
     pub fn deadline(&self, now: u64, timing: &Timing) -> Option<u64> {
         let mut at = Vec::new();
-        if let Some(t) = self.human_submit {
-            at.push(t + timing.human_submit_ms);
+        at.extend(self.human_submit.map(|t| t + timing.human_submit_ms));
+        at.extend(self.accepted_at.map(|t| t + timing.human_submit_ms));
+        at.extend(self.asked_at.map(|t| t + timing.dialog_ms));
+        for open in [self.seen.hook_open, self.seen.record_open].into_iter().flatten() {
+            if open.says {
+                at.push(open.at + INTERRUPT_MS);
+                at.extend(self.seen.status.map(|s| status_counts(s.at, open.at, timing)));
+            }
         }
         if self.is_line() {
             at.push(self.changed + timing.shell_quiet_ms);

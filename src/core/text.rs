@@ -2,6 +2,8 @@
 
 use super::profile::{DefuseRule, Pattern};
 use std::collections::BTreeMap;
+use unicode_normalization::UnicodeNormalization;
+use unicode_normalization::char::is_combining_mark;
 use unicode_width::UnicodeWidthChar;
 
 /// What [`sanitise`] took out.
@@ -154,15 +156,17 @@ pub fn defuse(text: &str, rules: &[DefuseRule]) -> (String, Option<String>) {
 }
 
 /// Folds text to what survives rendering: programs wrap, indent, expand tabs and use no-break
-/// spaces; terminals drop or merge zero-width characters. Of a run of pictographs only the first is
-/// kept: a program that draws `👩‍💻` in two cells writes over the half for which the terminal took
-/// two more (claude 2.1.197 and 2.1.332).
+/// spaces; terminals drop or merge zero-width characters; Claude composes an `e` and its accent.
+/// Programs and terminals also differ in how many cells a cluster of characters takes, and then one
+/// writes over what the other drew (claude 2.1.197 and 2.1.332). So marks are left out, and of a run
+/// of pictographs (`👩‍💻`, `👍🏽`) only the first is kept.
 #[must_use]
 pub fn fold(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut run = false;
-    let shown = |c: &char| !c.is_whitespace() && *c != '\u{a0}' && c.width().is_some_and(|w| w > 0);
-    for c in text.chars().filter(shown) {
+    let shown =
+        |c: &char| !c.is_whitespace() && c.width().is_some_and(|w| w > 0) && !is_combining_mark(*c);
+    for c in text.nfc().filter(shown) {
         let picture = is_pictograph(c);
         if !(picture && run) {
             out.push(c);

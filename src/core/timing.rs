@@ -18,6 +18,13 @@ pub struct Timing {
     /// How long a person's Enter is believed to have started a turn that no evidence shows yet.
     /// Dialogs were seen 164 to 221 ms after an Enter (claude 2.1.332), hooks after 10 to 30 ms.
     pub human_submit_ms: u64,
+    /// How long after a dialog closed its agent is not believed to be idle: what the answer led to
+    /// shows late (the status file 97 to 250 ms, claude 2.1.332).
+    pub dialog_ms: u64,
+    /// How long a composer must have stood in a program whose own signals have not spoken yet.
+    pub unheard_ms: u64,
+    /// How long a write may take to reach the terminal, and a look to be answered.
+    pub write_ms: u64,
     /// How long a shell must have been quiet in the foreground to be idle.
     pub shell_quiet_ms: u64,
     /// Between two readings of a record that does not hold the answer yet.
@@ -57,6 +64,9 @@ impl Default for Timing {
             settle_ms: 100,
             human_ms: 1_000,
             human_submit_ms: 1_500,
+            dialog_ms: 500,
+            unheard_ms: 500,
+            write_ms: 5_000,
             shell_quiet_ms: 300,
             extract_retry_ms: 25,
             extract_timeout_ms: 5_000,

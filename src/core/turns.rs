@@ -9,12 +9,9 @@ use super::hub::Hub;
 use super::io::Effect;
 use super::route::Chain;
 use super::text;
-use crate::core::dialect::{Answer, NoAnswer, OscState};
-use crate::proto::{AgentId, ChainId, HopState, Rung};
+use crate::core::dialect::{Answer, NoAnswer, OscState, StatusState};
+use crate::proto::{AgentId, ChainId, HopId, HopState, Rung};
 use std::collections::BTreeMap;
-
-/// How many ids of ended turns an agent remembers.
-const OLD_TURNS: usize = 32;
 
 impl Hub {
     /// A new chain.
@@ -30,24 +27,34 @@ impl Hub {
         id
     }
 
-    /// A hook or a record names the prompt that began a turn.
+    /// A hook or a record names the prompt that began a turn. `human`: whether the record says that
+    /// it came through the composer.
     pub(super) fn prompt_seen(
         &mut self,
         id: AgentId,
         turn: Option<String>,
         text: String,
         rung: Rung,
+        human: Option<bool>,
     ) {
         let Some(agent) = self.agents.get(&id) else { return };
-        let known = match (&agent.turn, &turn) {
-            (Some(t), Some(new)) => match &t.id {
-                Some(old) => old == new,
-                // Opened by a weaker sign of the same beginning.
-                None => t.prompt.is_none() || t.prompt.as_deref() == Some(text.as_str()),
-            },
-            (Some(t), None) => t.prompt.is_none(),
+        let ours = self.is_ours(id, &text);
+        let same_text = |t: &Turn| t.prompt.as_ref().is_none_or(|p| same_prompt(p, &text));
+        let old = |name: &String| agent.old_turns.contains(name);
+        let open = agent.turn.as_ref();
+        let known = match (open, &turn) {
+            (Some(t), Some(new)) if t.id.is_some() => t.id.as_ref() == Some(new),
+            (_, Some(new)) if old(new) => return,
+            // Opened by a weaker sign of the same beginning.
+            (Some(t), _) => same_text(t),
             (None, Some(new)) => {
-                if agent.old_turns.contains(new) {
+                // The ended turn whose answer is being looked for was never named until now.
+                let late = agent.extract.as_ref().is_some_and(|e| {
+                    e.turn.id.is_none() && agent.turns == e.turn.seq && same_text(&e.turn) && !ours
+                });
+                if late {
+                    let new = new.clone();
+                    self.name_ended(id, new, text);
                     return;
                 }
                 false
@@ -55,42 +62,102 @@ impl Hub {
             (None, None) => false,
         };
         if known {
+            let first = open.is_some_and(same_text);
             if let Some(t) = self.agents.get_mut(&id).and_then(|a| a.turn.as_mut()) {
                 t.id = t.id.take().or(turn);
-                t.prompt.get_or_insert(text.clone());
+                t.prompt.get_or_insert_with(|| text.clone());
             }
             self.bind_delivery(id, &text, rung);
-        } else {
-            if self.agents.get(&id).is_some_and(|a| a.turn.is_some()) {
-                self.close_turn(id, Outcome::Superseded, rung);
+            if first && !ours {
+                self.claim_for_person(id, &text, human);
             }
-            self.open_turn(id, turn, Some(text.clone()));
-            self.bind_delivery(id, &text, rung);
+            return;
+        }
+        if let Some(t) = open {
+            if turn.as_ref().is_some_and(&old) {
+                return;
+            }
+            if let Some(new) = &turn
+                && !ours
+                && goes_on(agent, t, human)
+            {
+                let new = new.clone();
+                self.turn_goes_on(id, new);
+                return;
+            }
+            self.close_before_next(id, rung);
+        }
+        self.open_turn(id, turn, Some(text.clone()), ours);
+        self.bind_delivery(id, &text, rung);
+        if !ours {
+            self.claim_for_person(id, &text, human);
+        }
+    }
+
+    /// The last ended turn, whose answer is still being looked for, gets its name.
+    fn name_ended(&mut self, id: AgentId, name: String, prompt: String) {
+        let Some(agent) = self.agents.get_mut(&id) else { return };
+        agent.turn_is_old(&name);
+        agent.seen.record_open = None;
+        let extracting = agent.extract.as_mut().map(|e| &mut e.turn);
+        for turn in agent.last_turn.as_mut().into_iter().chain(extracting) {
+            if turn.id.is_none() {
+                turn.id = Some(name.clone());
+                turn.prompt.get_or_insert_with(|| prompt.clone());
+            }
+        }
+    }
+
+    /// A background task ended and the program goes on by itself: for people and routes it is the same
+    /// turn, which has no answer yet.
+    fn turn_goes_on(&mut self, id: AgentId, name: String) {
+        let Some(agent) = self.agents.get_mut(&id) else { return };
+        let before = agent.turn.as_mut().and_then(|t| t.id.replace(name));
+        if let Some(before) = before {
+            agent.turn_is_old(&before);
+        }
+        if let Some(t) = agent.turn.as_mut() {
+            t.stopped = false;
+            t.stop = None;
+            t.record_end = false;
         }
     }
 
     /// The open turn began with the text of the agent's delivery: the hop is accepted, and the turn
     /// belongs to the hop's chain.
     fn bind_delivery(&mut self, id: AgentId, prompt: &str, rung: Rung) {
-        if !self.is_ours(id, prompt) {
+        if self.is_ours(id, prompt) {
+            if let Some(hop) = self.accept(id, rung) {
+                self.adopt_turn(id, hop, true);
+            }
             return;
         }
-        if let Some(hop) = self.accept(id, rung) {
-            self.adopt_turn(id, hop);
+        // A prompt whose acceptance had been given up: its hop stays as it is, but the turn is no new
+        // chain's.
+        let Some(agent) = self.agents.get_mut(&id) else { return };
+        let found = agent.unclaimed.iter().position(|(_, text)| same_prompt(text, prompt));
+        if let Some((hop, _)) = found.and_then(|i| agent.unclaimed.remove(i)) {
+            self.adopt_turn(id, hop, false);
         }
     }
 
     /// The same by the screen, for agents whose records name no prompts.
     pub(super) fn accepted_by_screen(&mut self, id: AgentId) {
-        if self.agents.get(&id).is_some_and(|a| a.turn.is_none()) {
-            self.open_turn(id, None, None);
+        let now = self.now.mono;
+        let Some(agent) = self.agents.get_mut(&id) else { return };
+        if agent.profile.composer.kind == super::profile::ComposerKind::Box {
+            // Nothing has said yet that it works: until then it is not idle either.
+            agent.accepted_at = Some(now);
+        }
+        if agent.turn.is_none() {
+            self.open_turn(id, None, None, true);
         }
         if let Some(hop) = self.accept(id, Rung::Screen) {
-            self.adopt_turn(id, hop);
+            self.adopt_turn(id, hop, true);
         }
     }
 
-    fn adopt_turn(&mut self, id: AgentId, hop: crate::proto::HopId) {
+    fn adopt_turn(&mut self, id: AgentId, hop: HopId, answers: bool) {
         let Some((chain, depth, prompt)) =
             self.hops.get(&hop).map(|h| (h.info.chain, h.info.depth + 1, h.info.prompt.clone()))
         else {
@@ -98,8 +165,11 @@ impl Hub {
         };
         let Some(agent) = self.agents.get_mut(&id) else { return };
         agent.chain = Some((chain, depth));
+        agent.human_prompted = None;
         if let Some(turn) = agent.turn.as_mut() {
-            turn.hop = Some(hop);
+            if answers {
+                turn.hops.push(hop);
+            }
             turn.chain = chain;
             turn.depth = depth;
             if turn.prompt.is_none() {
@@ -108,12 +178,46 @@ impl Hub {
         }
     }
 
-    /// Opens a turn. A person's Enter since the last one begins a new chain; a turn that the program
-    /// began by itself goes on with the chain before it.
-    pub(super) fn open_turn(&mut self, id: AgentId, turn: Option<String>, prompt: Option<String>) {
+    /// A turn that no hop began, by a prompt that a person typed: a new chain, unless it is one
+    /// already. An Enter of theirs must have been seen; a record's word alone is not enough.
+    fn claim_for_person(&mut self, id: AgentId, prompt: &str, human: Option<bool>) {
         let now = self.now.mono;
         let Some(agent) = self.agents.get_mut(&id) else { return };
-        let human = std::mem::take(&mut agent.human_prompted);
+        let Some(turn) = agent.turn.as_ref() else { return };
+        let fresh = fresh_prompt(agent.human_prompted, now);
+        let typed = fresh || (human == Some(true) && agent.human_enter.is_some());
+        let began = turn.prompt.as_deref().is_some_and(|p| same_prompt(p, prompt));
+        if !typed || human == Some(false) || turn.human || !turn.hops.is_empty() || !began {
+            return;
+        }
+        let chain = self.new_chain();
+        let Some(agent) = self.agents.get_mut(&id) else { return };
+        (agent.human_prompted, agent.human_enter) = (None, None);
+        agent.chain = Some((chain, 0));
+        if let Some(turn) = agent.turn.as_mut() {
+            (turn.chain, turn.depth, turn.human) = (chain, 0, true);
+        }
+        self.rearm(id);
+    }
+
+    /// Opens a turn. A person's Enter shortly before begins a new chain, unless a hop's prompt
+    /// opens it (`ours`); a turn that the program began by itself goes on with the chain before it.
+    pub(super) fn open_turn(
+        &mut self,
+        id: AgentId,
+        turn: Option<String>,
+        prompt: Option<String>,
+        ours: bool,
+    ) {
+        let now = self.now.mono;
+        let Some(agent) = self.agents.get_mut(&id) else { return };
+        // While an Enter of mado's is unanswered, a sign of work may be due to it: then only the
+        // prompt's text tells whose the turn is.
+        let waiting = agent.delivery.as_ref().is_some_and(super::delivery::Delivery::entered);
+        let human = !ours && !waiting && fresh_prompt(agent.human_prompted, now);
+        if human {
+            (agent.human_prompted, agent.human_enter) = (None, None);
+        }
         let known = agent.chain.filter(|_| !human);
         let (chain, depth) = match known {
             Some(c) => c,
@@ -129,7 +233,7 @@ impl Hub {
             prompt,
             chain,
             depth,
-            hop: None,
+            hops: Vec::new(),
             started: now,
             mark: agent.idle_mark,
             stopped: false,
@@ -139,9 +243,13 @@ impl Hub {
             texts: Vec::new(),
             ended: None,
             matches: BTreeMap::new(),
+            human,
             streamed: BTreeMap::new(),
         });
-        self.turn_began(id, human);
+        self.turn_began(id);
+        if human {
+            self.rearm(id);
+        }
     }
 
     /// The agent is idle and its turn is open: it ended. How, and which evidence says so.
@@ -153,13 +261,16 @@ impl Hub {
             self.close_turn(id, broken, rung);
             return;
         }
-        if let Some(row) = agent.turn_row_matching(&agent.profile.screen.error) {
-            self.close_turn(id, Outcome::Failed(row), Rung::Screen);
-            return;
-        }
-        if agent.turn_row_matching(&agent.profile.screen.interrupted).is_some() {
-            self.close_turn(id, Outcome::Interrupted, Rung::Screen);
-            return;
+        // The agent's own word that the turn was completed outweighs rows that may be quotations.
+        if !turn.stopped && !turn.record_end {
+            if let Some(row) = agent.turn_row_matching(&agent.profile.screen.error) {
+                self.close_turn(id, Outcome::Failed(row), Rung::Screen);
+                return;
+            }
+            if agent.turn_row_matching(&agent.profile.screen.interrupted).is_some() {
+                self.close_turn(id, Outcome::Interrupted, Rung::Screen);
+                return;
+            }
         }
         let Some(rung) = completion(agent, turn) else {
             // Idle again without any sign that a turn was completed.
@@ -169,55 +280,90 @@ impl Hub {
         self.close_turn(id, Outcome::Completed, rung);
     }
 
+    /// The next prompt has come before the agent was seen idle. A turn that said of itself that it
+    /// ended was completed; of any other it is only known that it is over.
+    fn close_before_next(&mut self, id: AgentId, rung: Rung) {
+        let Some(turn) = self.agents.get(&id).and_then(|a| a.turn.as_ref()) else { return };
+        match (turn.broken.clone(), turn.stopped, turn.record_end) {
+            (Some(broken), ..) => self.close_turn(id, broken, rung),
+            (None, true, _) => self.close_turn(id, Outcome::Completed, Rung::Hook),
+            (None, false, true) => self.close_turn(id, Outcome::Completed, Rung::Record),
+            (None, false, false) => self.close_turn(id, Outcome::Superseded, rung),
+        }
+    }
+
     fn close_turn(&mut self, id: AgentId, outcome: Outcome, rung: Rung) {
         let now = self.now.mono;
         self.watch_rest(id, &outcome);
-        let Some(agent_turn) = self.agents.get_mut(&id).and_then(|a| a.turn.take()) else { return };
+        // One answer is looked for at a time; what is known of the one before must do now.
+        self.give_up_extraction(id, "no answer: the next turn ended before it was in the record");
         let Some(agent) = self.agents.get_mut(&id) else { return };
-        let mut turn = agent_turn;
+        let Some(mut turn) = agent.turn.take() else { return };
         turn.ended = Some((outcome.clone(), rung, now));
-        if let Some(name) = &turn.id {
-            agent.old_turns.push_back(name.clone());
-            if agent.old_turns.len() > OLD_TURNS {
-                agent.old_turns.pop_front();
-            }
+        agent.accepted_at = None;
+        if let Some(name) = turn.id.clone() {
+            agent.turn_is_old(&name);
         }
-        let seq = turn.seq;
-        let hop = turn.hop;
-        let screen_answer = (!agent.has_record()).then(|| {
-            let was = agent.last_turn.replace(turn.clone());
-            let lines = agent.turn_output();
-            agent.last_turn = was;
-            lines.join("\n")
-        });
-        agent.last_turn = Some(turn);
+        let hops = turn.hops.clone();
+        agent.last_turn = Some(turn.clone());
         match outcome {
+            Outcome::Completed if agent.has_record() => {
+                let seq = turn.seq;
+                agent.extract = Some(Extraction {
+                    turn,
+                    token: None,
+                    retry: now,
+                    until: now + self.timing.extract_timeout_ms,
+                    lenient: now + 1_000,
+                });
+                self.turn_ended(id, seq, rung);
+            }
             Outcome::Completed => {
-                if let Some(text) = screen_answer {
-                    agent.answer = Some(LastAnswer { text, seq, turn: None, rung: Rung::Screen });
-                    self.turn_answered(id, seq, rung);
-                } else {
-                    agent.extract = Some(Extraction {
-                        seq,
-                        token: None,
-                        retry: now,
-                        until: now + self.timing.extract_timeout_ms,
-                        lenient: now + 1_000,
-                    });
-                    self.turn_ended(id, seq, rung);
-                }
+                let text = agent.turn_output().join("\n");
+                self.answered(id, &turn, text, None, None, Rung::Screen);
             }
             Outcome::Interrupted => {
-                self.turn_broken(id, seq, "interrupted", "its turn was interrupted");
+                self.turn_broken(id, &turn, "interrupted", "its turn was interrupted");
             }
-            Outcome::Failed(why) => self.turn_broken(id, seq, "turn_failed", &why),
+            Outcome::Failed(why) => self.turn_broken(id, &turn, "turn_failed", &why),
             Outcome::Superseded => {
-                if let Some(hop) = hop {
-                    let text = "its turn ended without an answer, or another prompt took its place";
+                let text = "its turn ended without an answer, or another prompt took its place";
+                for hop in hops {
                     self.finish(hop, HopState::Unconfirmed, "superseded", text);
                 }
             }
         }
+    }
+
+    /// An ended turn's answer is known: it is kept, and what waited for it goes on.
+    fn answered(
+        &mut self,
+        id: AgentId,
+        turn: &Turn,
+        text: String,
+        name: Option<String>,
+        message: Option<String>,
+        from: Rung,
+    ) {
+        let Some(agent) = self.agents.get_mut(&id) else { return };
+        let name = name.or_else(|| turn.id.clone());
+        if let Some(name) = &name {
+            // The record may name the turn to others only now.
+            agent.turn_is_old(name);
+            if let Some(last) = agent.last_turn.as_mut().filter(|l| l.seq == turn.seq) {
+                last.id.get_or_insert_with(|| name.clone());
+            }
+        }
+        agent.answer = Some(LastAnswer {
+            text,
+            seq: turn.seq,
+            turn: name,
+            message,
+            rung: from,
+            chain: Some((turn.chain, turn.depth)),
+        });
+        let rung = turn.ended.as_ref().map_or(Rung::None, |(_, rung, _)| *rung);
+        self.turn_answered(id, turn, rung);
     }
 
     /// Asks for the answer of an ended turn, again and again until it is there.
@@ -226,6 +372,10 @@ impl Hub {
         let token = self.token();
         let Some(agent) = self.agents.get_mut(&id) else { return false };
         let Some(e) = agent.extract.as_mut() else { return false };
+        if e.token.is_some() && now >= e.until {
+            self.give_up_extraction(id, "no answer: reading the record took too long");
+            return true;
+        }
         if e.token.is_none() && now >= e.retry {
             e.token = Some(token);
             self.out.push(Effect::Extract { agent: id, token });
@@ -242,82 +392,95 @@ impl Hub {
         let now = self.now.mono;
         let retry = self.timing.extract_retry_ms;
         let Some(agent) = self.agents.get_mut(&id) else { return };
-        if agent.extract.as_ref().is_none_or(|e| e.token != Some(token)) {
-            return;
-        }
-        let Some(turn) = agent.last_turn.as_ref() else { return };
-        let Some(e) = agent.extract.as_mut() else { return };
+        let Some(e) = agent.extract.as_mut().filter(|e| e.token == Some(token)) else { return };
         e.token = None;
-        let (seq, rung) = (turn.seq, turn.ended.as_ref().map_or(Rung::None, |(_, r, _)| *r));
-        let taken = match &result {
-            Ok(answer) => belongs(turn, agent.answer.as_ref(), answer, now >= e.lenient),
-            Err(_) => false,
-        };
+        let (late, lenient, stopped) = (now >= e.until, now >= e.lenient, e.turn.stopped);
         match result {
-            Ok(answer) if taken => {
-                agent.extract = None;
-                let name = answer.turn.or_else(|| turn.id.clone());
-                agent.answer =
-                    Some(LastAnswer { text: answer.text, seq, turn: name, rung: Rung::Record });
-                self.turn_answered(id, seq, rung);
+            Ok(answer) if belongs(&e.turn, agent.answer.as_ref(), &answer, lenient) => {
+                let Some(e) = agent.extract.take() else { return };
+                let (text, message) = (answer.text, Some(answer.message));
+                self.answered(id, &e.turn, text, answer.turn, message, Rung::Record);
             }
-            Err(NoAnswer::Interrupted) if now >= e.lenient || !turn.stopped => {
-                agent.extract = None;
-                self.turn_broken(id, seq, "interrupted", "its turn was interrupted");
+            Err(NoAnswer::Interrupted) if lenient || !stopped => {
+                let Some(e) = agent.extract.take() else { return };
+                self.turn_broken(id, &e.turn, "interrupted", "its turn was interrupted");
             }
-            Err(NoAnswer::ApiError { code, text }) => {
-                agent.extract = None;
-                let code = code.map(|c| format!(" {c}")).unwrap_or_default();
-                self.turn_broken(
-                    id,
-                    seq,
-                    "api_error",
-                    &format!("no answer: API error{code}: {text}"),
-                );
+            Err(why @ NoAnswer::ApiError { .. }) => {
+                let Some(e) = agent.extract.take() else { return };
+                self.turn_broken(id, &e.turn, "api_error", &why.to_string());
             }
             Err(why @ (NoAnswer::Ambiguous(_) | NoAnswer::TooFar(_) | NoAnswer::Malformed(_))) => {
-                agent.extract = None;
-                if !self.answer_from_hook(id, seq, rung) {
-                    self.turn_broken(id, seq, "no_answer", &why.to_string());
-                }
+                self.give_up_extraction(id, &why.to_string());
             }
-            other if now >= e.until => {
-                agent.extract = None;
-                if !self.answer_from_hook(id, seq, rung) {
-                    let why = match other {
-                        Err(why) => why.to_string(),
-                        Ok(_) => "no answer: the record holds only earlier turns".to_owned(),
-                    };
-                    self.turn_broken(id, seq, "no_answer", &why);
-                }
+            Err(why) if late => self.give_up_extraction(id, &why.to_string()),
+            Ok(_) if late => {
+                self.give_up_extraction(id, "no answer: the record holds only other turns");
             }
             _ => e.retry = now + retry,
         }
     }
 
-    /// The record gave nothing in time: what the turn's own end hook named, if it did.
-    fn answer_from_hook(&mut self, id: AgentId, seq: u64, rung: Rung) -> bool {
-        let Some(agent) = self.agents.get_mut(&id) else { return false };
-        let Some(turn) = agent.last_turn.as_ref().filter(|t| t.seq == seq) else { return false };
-        let Some(text) = turn.stop.clone().filter(|t| !t.is_empty()) else {
-            return false;
-        };
-        let name = turn.id.clone();
-        agent.answer = Some(LastAnswer { text, seq, turn: name, rung: Rung::Hook });
-        self.turn_answered(id, seq, rung);
-        true
+    /// The record gave nothing in time: what the turn's own end hook named, or what its own lines
+    /// were when they came, if its end was among them; else the turn has no answer.
+    pub(super) fn give_up_extraction(&mut self, id: AgentId, why: &str) {
+        let Some(agent) = self.agents.get_mut(&id) else { return };
+        let Some(e) = agent.extract.take() else { return };
+        let turn = e.turn;
+        if let Some(text) = turn.stop.clone().filter(|t| !t.is_empty()) {
+            self.answered(id, &turn, text, None, None, Rung::Hook);
+            return;
+        }
+        if turn.record_end
+            && let Some((message, _)) = turn.texts.last().cloned()
+        {
+            let texts: Vec<&str> = turn
+                .texts
+                .iter()
+                .filter(|(m, _)| *m == message)
+                .map(|(_, text)| text.as_str())
+                .collect();
+            let text = texts.join("\n");
+            self.answered(id, &turn, text, None, Some(message), Rung::Record);
+            return;
+        }
+        self.turn_broken(id, &turn, "no_answer", why);
     }
+}
+
+/// How long after a person's Enter a turn that begins is believed to be due to it, milliseconds.
+const PERSON_MS: u64 = 10_000;
+
+fn fresh_prompt(at: Option<u64>, now: u64) -> bool {
+    at.is_some_and(|at| now < at + PERSON_MS)
+}
+
+/// Whether two tellings of a prompt are of the same one: programs trim and expand blanks.
+fn same_prompt(a: &str, b: &str) -> bool {
+    a == b || text::fold(a) == text::fold(b)
+}
+
+/// Whether a prompt that nobody typed goes on with a turn that stopped while background tasks ran.
+fn goes_on(agent: &Agent, turn: &Turn, human: Option<bool>) -> bool {
+    let tasks = agent.seen.background > 0
+        || agent.seen.status.is_some_and(|s| s.says == StatusState::Background);
+    let typed = human == Some(true) || agent.human_enter.is_some_and(|at| at >= turn.started);
+    turn.stopped && tasks && !typed
 }
 
 /// Whether an answer is the ended turn's.
 fn belongs(turn: &Turn, before: Option<&LastAnswer>, answer: &Answer, lenient: bool) -> bool {
-    let same_turn = match (&turn.id, &answer.turn) {
-        (Some(a), Some(b)) => a == b,
-        // Without ids the prompt tells; without either, only that it is not the answer before.
-        _ => match (&turn.prompt, &answer.prompt) {
-            (Some(a), Some(b)) => text::fold(a) == text::fold(b),
-            _ => before.is_none_or(|b| b.turn.is_none() || b.turn != answer.turn),
-        },
+    let same_turn = if let (Some(a), Some(b)) = (&turn.id, &answer.turn) {
+        a == b
+    } else {
+        // Without ids only a message that came while this turn was the newest can be its own: the
+        // prompt may be the same as in a turn before, or in the session that was resumed.
+        let old = before.is_some_and(|b| b.message.as_ref() == Some(&answer.message));
+        let prompts = match (&turn.prompt, &answer.prompt) {
+            (Some(a), Some(b)) => same_prompt(a, b),
+            _ => true,
+        };
+        let came = turn.texts.iter().any(|(message, _)| *message == answer.message);
+        !old && prompts && came
     };
     let stopped = turn.stop.as_ref().is_some_and(|s| s.trim() == answer.text.trim());
     same_turn && (answer.ended || stopped || lenient)
@@ -332,7 +495,9 @@ fn completion(agent: &Agent, turn: &Turn) -> Option<Rung> {
     if agent.uses(Rung::Record) && turn.record_end {
         return Some(Rung::Record);
     }
-    if agent.uses(Rung::Status) && agent.seen.status.is_some_and(|s| since(s.at)) {
+    if agent.uses(Rung::Status)
+        && agent.seen.status.is_some_and(|s| s.says == StatusState::Idle && since(s.at))
+    {
         return Some(Rung::Status);
     }
     if agent.uses(Rung::Osc)

@@ -9,58 +9,53 @@ use crate::proto::{AgentId, HopId, HopState, RouteId, RouteState, Rung, Trigger}
 impl Hub {
     /// The screen of an agent's open turn has changed: keywords and streams.
     pub(super) fn watch_output(&mut self, id: AgentId) {
-        if self.agents.get(&id).is_some_and(|a| a.turn.is_some() && !a.has_record()) {
-            self.watch(id, false);
+        let Some(agent) = self.agents.get(&id) else { return };
+        if let Some(turn) = agent.turn.as_ref().filter(|_| !agent.has_record()) {
+            self.watch(id, turn.seq, false);
         }
-    }
-
-    /// The record of an agent's open or last turn has grown.
-    pub(super) fn watch_record(&mut self, id: AgentId) {
-        self.watch(id, false);
     }
 
     /// The turn ends: what is left of its output goes on.
     pub(super) fn watch_rest(&mut self, id: AgentId, outcome: &Outcome) {
+        let Some(turn) = self.agents.get(&id).and_then(|a| a.turn.as_ref()) else { return };
         if *outcome != Outcome::Superseded {
-            self.watch(id, true);
+            self.watch(id, turn.seq, true);
         }
     }
 
-    pub(super) fn watch(&mut self, id: AgentId, rest: bool) {
+    /// Looks at the output of a turn, the open or the last one.
+    pub(super) fn watch(&mut self, id: AgentId, seq: u64, rest: bool) {
         for route_id in self.routes_from(id) {
             let Some(route) = self.routes.get(&route_id) else { continue };
             if route.state() == RouteState::Stopped {
                 continue;
             }
             match route.trigger {
-                Trigger::OnKeyword => self.watch_keyword(id, route_id),
-                Trigger::Always => self.watch_stream(id, route_id, rest),
+                Trigger::OnKeyword => self.watch_keyword(id, seq, route_id),
+                Trigger::Always => self.watch_stream(id, seq, route_id, rest),
                 Trigger::OnIdle | Trigger::OnTurn => {}
             }
         }
     }
 
-    /// The turn's output so far: the record's texts where there is a record, else the screen's.
-    pub(super) fn output_so_far(&self, id: AgentId) -> Option<(String, u64, Rung)> {
+    /// A turn's output so far: the record's texts where there is a record, else the screen's.
+    fn output_so_far(&self, id: AgentId, seq: u64) -> Option<(String, Rung)> {
         let agent = self.agents.get(&id)?;
-        let turn = agent.current_turn()?;
+        let turn = agent.turn_of(seq)?;
         if agent.has_record() {
             let texts: Vec<&str> = turn.texts.iter().map(|(_, t)| t.as_str()).collect();
-            return Some((texts.join("\n\n"), turn.seq, Rung::Record));
+            return Some((texts.join("\n\n"), Rung::Record));
         }
-        Some((unwrap_lines(&agent.turn_output(), agent.cols()), turn.seq, Rung::Screen))
+        Some((unwrap_lines(&agent.turn_output(), agent.cols()), Rung::Screen))
     }
 
-    pub(super) fn watch_keyword(&mut self, id: AgentId, route_id: RouteId) {
-        let Some((output, seq, rung)) = self.output_so_far(id) else { return };
+    fn watch_keyword(&mut self, id: AgentId, seq: u64, route_id: RouteId) {
+        let Some((output, rung)) = self.output_so_far(id, seq) else { return };
         let Some(pattern) = self.routes.get(&route_id).and_then(|r| r.pattern.clone()) else {
             return;
         };
         let ends: Vec<usize> = pattern.find_iter(&output).map(|m| m.end()).collect();
-        let Some(turn) = self.agents.get_mut(&id).and_then(super::agent::Agent::current_turn_mut)
-        else {
-            return;
-        };
+        let Some(turn) = self.agents.get_mut(&id).and_then(|a| a.turn_of_mut(seq)) else { return };
         let fired = turn.matches.entry(route_id).or_insert(0);
         let new: Vec<usize> = ends.iter().skip(*fired).copied().collect();
         *fired = (*fired).max(ends.len());
@@ -72,9 +67,9 @@ impl Hub {
         }
     }
 
-    pub(super) fn watch_stream(&mut self, id: AgentId, route_id: RouteId, rest: bool) {
+    fn watch_stream(&mut self, id: AgentId, seq: u64, route_id: RouteId, rest: bool) {
         let Some(agent) = self.agents.get(&id) else { return };
-        let Some(turn) = agent.current_turn() else { return };
+        let Some(turn) = agent.turn_of(seq) else { return };
         let done = turn.streamed.get(&route_id).copied().unwrap_or(0);
         let (pieces, rung): (Vec<String>, Rung) = if agent.has_record() {
             (turn.texts.iter().map(|(_, t)| t.clone()).collect(), Rung::Record)
@@ -103,8 +98,7 @@ impl Hub {
             answer: new.join("\n"),
             chain: (turn.chain, turn.depth),
         };
-        if let Some(turn) = self.agents.get_mut(&id).and_then(super::agent::Agent::current_turn_mut)
-        {
+        if let Some(turn) = self.agents.get_mut(&id).and_then(|a| a.turn_of_mut(seq)) {
             turn.streamed.insert(route_id, ready);
         }
         self.fire(route_id, firing);

@@ -11,18 +11,17 @@
 //! so that a repaint and the bytes that follow it fit together. What is held back is the *view*:
 //! while an update is open, [`Screen::take_view`] shows the screen as it was before it.
 
+mod heed;
 mod listener;
 mod rows;
 
 pub use listener::Colours;
 
-use super::filter::{Filter, Query, Seen};
+use super::filter::{Filter, Seen};
 use crate::proto::screen::{Row, ScreenView};
 use alacritty_terminal::grid::Dimensions;
 use alacritty_terminal::term::{Config, Term, TermMode};
-use alacritty_terminal::vte::ansi::{
-    Handler, KeyboardModes, NamedPrivateMode, PrivateMode, Processor, Timeout,
-};
+use alacritty_terminal::vte::ansi::{Processor, Timeout};
 use listener::Listener;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -200,102 +199,6 @@ impl Screen {
         self.collect();
     }
 
-    /// Takes `bytes[done..end]` and what was seen at its end. Returns how much of `bytes` is done.
-    fn heed(&mut self, bytes: &[u8], done: usize, end: usize, what: Seen, now: Instant) -> usize {
-        match what {
-            Seen::Sync(on) => {
-                self.advance(&bytes[done..end]);
-                if on {
-                    self.begin_sync(now)
-                } else {
-                    self.end_sync()
-                }
-                return end;
-            }
-            Seen::ClearHistory => {
-                // What was not handed out is about to go.
-                let before = end.saturating_sub(1).max(done);
-                self.advance(&bytes[done..before]);
-                self.stash();
-                self.advance(&bytes[before..end]);
-                self.recount();
-                return end;
-            }
-            Seen::AltScreen(_) | Seen::Mode(47 | 1047, _) => {
-                let before = end.saturating_sub(1).max(done);
-                self.advance(&bytes[done..before]);
-                self.stash();
-                self.advance(&bytes[before..end]);
-                // The model does not know the older spellings.
-                if let Seen::Mode(_, on) = what {
-                    let mode = PrivateMode::Named(NamedPrivateMode::SwapScreenAndSetRestoreCursor);
-                    if on {
-                        self.term.set_private_mode(mode);
-                    } else {
-                        self.term.unset_private_mode(mode);
-                    }
-                }
-                self.recount();
-                return end;
-            }
-            Seen::Reset => {
-                let before = end.saturating_sub(1).max(done);
-                self.advance(&bytes[done..before]);
-                self.stash();
-                self.advance(&bytes[before..end]);
-                self.recount();
-                // A title from before the reset must not come after it.
-                self.collect();
-                self.end_sync();
-                self.region = None;
-                self.modes.clear();
-                self.modify_keys = 0;
-                self.kitty = [Vec::new(), Vec::new()];
-                self.set_title(String::new());
-                return end;
-            }
-            Seen::LongString => {
-                self.advance(&bytes[done..end]);
-                // The parser would keep the whole string in memory.
-                self.advance(b"\x18");
-                self.skipping = true;
-                return end;
-            }
-            Seen::StringEnd => {
-                self.skipping = false;
-                // A BEL that ends a string rings no bell.
-                return end + usize::from(bytes.get(end) == Some(&0x07));
-            }
-            Seen::Query(query) => {
-                self.advance(&bytes[done..end]);
-                self.collect();
-                self.answer(query);
-                return end;
-            }
-            Seen::KittyPush(flags) => {
-                self.advance(&bytes[done..end]);
-                self.push_kitty(flags);
-                return end;
-            }
-            Seen::KittyPop(count) => {
-                let stack =
-                    &mut self.kitty[usize::from(self.term.mode().contains(TermMode::ALT_SCREEN))];
-                stack.truncate(stack.len().saturating_sub(usize::from(count)));
-            }
-            Seen::KittySet(..) => {}
-            Seen::Region(top, bottom) => self.set_region(top, bottom),
-            Seen::Mode(mode, on) => {
-                if self.modes.len() < OTHER_MODES || self.modes.contains_key(&mode) {
-                    self.modes.insert(mode, on);
-                }
-            }
-            Seen::ModifyKeys(level) => self.modify_keys = level,
-            Seen::State(text) => self.signals.push(Signal::State(text)),
-            Seen::Mark(text) => self.signals.push(Signal::Mark(text)),
-        }
-        done
-    }
-
     /// Feeds the model and counts the lines that leave the screen.
     fn advance(&mut self, bytes: &[u8]) {
         if self.skipping {
@@ -327,35 +230,6 @@ impl Screen {
 
     pub(super) fn alt_screen(&self) -> bool {
         self.term.mode().contains(TermMode::ALT_SCREEN)
-    }
-
-    fn push_kitty(&mut self, flags: u8) {
-        let stack = &mut self.kitty[usize::from(self.term.mode().contains(TermMode::ALT_SCREEN))];
-        stack.push(flags & 0x1f);
-        if stack.len() > KITTY_DEPTH {
-            stack.remove(0);
-            // The model's own limit is 4096, and it fails to keep it.
-            self.term.pop_keyboard_modes(u16::MAX);
-            for flags in stack.iter() {
-                self.term.push_keyboard_mode(KeyboardModes::from_bits_truncate(*flags));
-            }
-        }
-    }
-
-    fn set_region(&mut self, top: u16, bottom: u16) {
-        let rows = self.term.screen_lines() as u16;
-        let top = top.max(1);
-        let bottom = if bottom == 0 { rows } else { bottom.min(rows) };
-        if top < bottom {
-            self.region = ((top, bottom) != (1, rows)).then_some((top, bottom));
-        }
-    }
-
-    fn set_title(&mut self, title: String) {
-        if self.title != title {
-            self.title.clone_from(&title);
-            self.signals.push(Signal::Title(title));
-        }
     }
 
     fn begin_sync(&mut self, now: Instant) {
@@ -417,6 +291,11 @@ impl Screen {
         (self.term.screen_lines(), self.term.columns())
     }
 
+    /// The colours that queries are answered with.
+    pub fn colours(&self) -> Colours {
+        self.colours
+    }
+
     /// Sets the colours that queries are answered with.
     pub fn set_colours(&mut self, colours: Colours) {
         self.colours = colours;
@@ -448,25 +327,6 @@ impl Screen {
                 &mut self.title,
             );
         }
-    }
-
-    fn answer(&mut self, query: Query) {
-        let grid = self.term.grid();
-        let reply = match query {
-            Query::Cursor => {
-                let point = grid.cursor.point;
-                format!("\x1b[?{};{}R", point.line.0 + 1, point.column.0 + 1)
-            }
-            Query::Version => format!("\x1bP>|mado({})\x1b\\", env!("CARGO_PKG_VERSION")),
-            Query::ScreenCells => {
-                format!("\x1b[9;{};{}t", self.term.screen_lines(), self.term.columns())
-            }
-            Query::Scheme => format!("\x1b[?997;{}n", if self.colours.dark() { 1 } else { 2 }),
-            // "Not a valid request": the program goes on at once instead of waiting.
-            Query::Setting => "\x1bP0$r\x1b\\".to_owned(),
-            Query::Capability => "\x1bP0+r\x1b\\".to_owned(),
-        };
-        self.replies.extend_from_slice(reply.as_bytes());
     }
 
     /// The screen, and the rows that left it since the last call.

@@ -20,9 +20,10 @@ use mado::core::screen::Facts;
 use mado::core::text::{self, Holds};
 use serde_json::Value;
 use tempfile::TempDir;
+use unicode_normalization::UnicodeNormalization;
 
 use super::common::claude;
-use super::common::mock::{Kind, Mock, Reply};
+use super::common::mock::{Kind, Matcher, Mock, Reply};
 use super::common::term::Term;
 use super::common::wait_value;
 
@@ -34,6 +35,7 @@ pub const SIZE: (u16, u16) = (40, 100);
 
 /// A running agent and the ways to make it do things.
 pub struct Subject {
+    pub which: Which,
     pub term: Term,
     pub profile: Profile,
     inner: Inner,
@@ -66,7 +68,7 @@ impl Subject {
                 let env = BTreeMap::from([("TERM".to_owned(), "xterm-256color".to_owned())]);
                 let term = Term::spawn(&argv, &env, dir.path(), rows, cols);
                 let profile = toml::from_str(include_str!("../../profiles/demo.toml")).unwrap();
-                Subject { term, profile, inner: Inner::Demo { dir } }
+                Subject { which, term, profile, inner: Inner::Demo { dir } }
             }
             Which::Claude | Which::OldClaude => {
                 let (binary, mode) = match which {
@@ -80,7 +82,7 @@ impl Subject {
                 let env = claude::claude_env(home.path(), &mock.url());
                 let term = Term::spawn(&argv, &env, cwd.path(), rows, cols);
                 let profile = toml::from_str(include_str!("../../profiles/claude.toml")).unwrap();
-                Subject { term, profile, inner: Inner::Claude { mock, cwd, _home: home } }
+                Subject { which, term, profile, inner: Inner::Claude { mock, cwd, _home: home } }
             }
         };
         subject.idle().await;
@@ -167,7 +169,16 @@ impl Subject {
         self.until("the prompt's arrival", || self.submits().len() > before).await;
         let submits = self.submits();
         assert_eq!(submits.len(), before + 1, "{submits:?}");
-        assert_eq!(submits[before], text);
+        assert_eq!(submits[before], self.arrives(text));
+    }
+
+    /// A prompt as the agent takes it. Claude composes accents (NFC); both turn tabs into blanks.
+    fn arrives(&self, text: &str) -> String {
+        let text = text.replace('\t', "    ");
+        match &self.inner {
+            Inner::Demo { .. } => text,
+            Inner::Claude { .. } => text.nfc().collect(),
+        }
     }
 
     /// What the agent took as prompts, in order: by the demo's ledger, by what Claude's model got.
@@ -206,7 +217,7 @@ impl Subject {
                 };
                 // A turn interrupted before it said anything is undone: Claude gives the prompt back
                 // to the composer and shows no row.
-                let start = Reply::text(format!("it begins, {gate} "));
+                let start = Reply::text(format!("it begins, {gate}\n\nand goes on "));
                 mock.script(vec![Reply::Seq(vec![start, Reply::Gate(gate.into()), rest])]);
                 self.submit("work").await;
                 mock.wait_gate(gate, PATIENCE).await;
@@ -240,7 +251,9 @@ impl Subject {
         match &self.inner {
             Inner::Demo { .. } => "fail DEMO:error 400".to_owned(),
             Inner::Claude { mock, .. } => {
-                mock.script(vec![Reply::Error { status: 400, times: 1 }]);
+                // The first one is tried again.
+                let reply = Reply::Error { status: 400, times: u32::MAX };
+                mock.on(Matcher::Equals("fail".into()), reply);
                 "fail".to_owned()
             }
         }

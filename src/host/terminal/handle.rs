@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::mpsc;
 
-/// What the host holds of a running terminal. Dropping it ends the task, not the program: send
-/// [`Command::Kill`] and wait for [`Event::Gone`] first.
+/// What the host holds of a running terminal. When the last one is dropped the task ends and the
+/// terminal is hung up, which not every program heeds: send [`Command::Kill`] and wait for
+/// [`Event::Gone`] first.
 #[derive(Debug, Clone)]
 pub struct TerminalHandle {
     pub(super) agent: AgentId,

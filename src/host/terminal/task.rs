@@ -1,13 +1,15 @@
 //! The task that owns a terminal: one loop, one writer, nothing waited for but readiness.
 
+mod views;
+
 use super::viewer::FromViewer;
 use super::viewers::{Asked, Viewers};
 use super::writes::{Now, Source, Writes};
 use super::{Command, Dropped, Envelope, Event, TerminalHandle, TerminalSpec};
 use crate::core::keys::Kind;
-use crate::host::pty::{self, Did, Pty, SpawnError};
+use crate::host::pty::{self, Pty, SpawnError};
 use crate::host::reap::{self, Leader};
-use crate::host::screen::{Screen, Signal};
+use crate::host::screen::Screen;
 use crate::proto::AgentId;
 use crate::proto::attach::Exit;
 use crate::proto::screen::ScreenView;
@@ -16,33 +18,10 @@ use std::io;
 use std::process::ExitStatus;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use tokio::process::Child;
 use tokio::sync::mpsc;
-
-/// A view is taken when the output has paused for so long …
-const QUIET: Duration = Duration::from_millis(4);
-
-/// … or when so much time has passed since the first change that is in no view.
-const EVERY: Duration = Duration::from_millis(33);
-
-/// Most bytes fed to the model between two looks at everything else.
-const BATCH: usize = 64 * 1024;
-
-/// Most bytes that a check reads. A program that has written more than a terminal's buffer holds
-/// while it was read still floods, and its screen proves nothing.
-const CHECK_LIMIT: usize = 1 << 20;
-
-/// Most signals (titles, marks, bells) that wait for the host; what is beyond is lost.
-const SIGNALS: usize = 1000;
-
-/// When the foreground is looked at again after the last activity: a command that prints nothing takes it
-/// after its line was echoed. The last step is repeated.
-const FOREGROUND: [Duration; 3] =
-    [Duration::from_millis(50), Duration::from_millis(200), Duration::from_millis(1000)];
-
-/// How long until a terminal whose program closed it is tried again, while the program runs.
-const REOPEN: Duration = Duration::from_millis(100);
+use views::{BATCH, CHECK_LIMIT, Dirty, FOREGROUND, REOPEN, Watch, bare};
 
 /// Starts a program in a terminal and the task that owns it. What happens is told to `events`.
 ///
@@ -90,18 +69,6 @@ pub fn start(
     };
     tokio::spawn(task.run());
     Ok(TerminalHandle { agent: spec.agent, pid, commands, epoch, humans: Arc::default() })
-}
-
-/// When the foreground is looked at next.
-struct Watch {
-    step: usize,
-    at: Instant,
-}
-
-/// A change that is in no view yet.
-struct Dirty {
-    first: Instant,
-    last: Instant,
 }
 
 struct Task {
@@ -191,9 +158,8 @@ impl Task {
                         self.closed();
                     }
                 }
-                // The task holds a sender of either itself.
-                Woken::Viewer(None) | Woken::Reaped(None) => {}
-                Woken::Timer => {}
+                // The task holds a sender of the first two itself.
+                Woken::Viewer(None) | Woken::Reaped(None) | Woken::Timer => {}
             }
             self.timers(Instant::now());
         }
@@ -351,132 +317,6 @@ impl Task {
         }
     }
 
-    /// Reads what is there, at most `limit` bytes. Returns whether that was all.
-    fn read(&mut self, limit: usize) -> bool {
-        let mut buf = std::mem::take(&mut self.buf);
-        let mut total = 0;
-        let all = loop {
-            let mut filled = 0;
-            let last = loop {
-                match self.pty.read(&mut buf[filled..]) {
-                    Ok(Did::Bytes(n)) => filled += n,
-                    Ok(Did::WouldBlock) => break Some(true),
-                    Ok(Did::Closed) | Err(_) => {
-                        self.closed();
-                        break Some(true);
-                    }
-                }
-                if filled == buf.len() || total + filled >= limit {
-                    break None;
-                }
-            };
-            total += filled;
-            self.take(&buf[..filled]);
-            if last.is_some() {
-                break true;
-            }
-            if total >= limit {
-                break false;
-            }
-        };
-        self.buf = buf;
-        self.flush();
-        all
-    }
-
-    /// Reads everything that the program has written by now. Returns whether the screen can be
-    /// relied on.
-    fn drain(&mut self) -> bool {
-        let all = !self.open || self.read(CHECK_LIMIT);
-        let now = Instant::now();
-        self.screen.expire(now);
-        all && !self.screen.mid_frame(now)
-    }
-
-    fn take(&mut self, bytes: &[u8]) {
-        if bytes.is_empty() {
-            return;
-        }
-        let now = Instant::now();
-        let mut out = Vec::with_capacity(bytes.len());
-        self.screen.feed(bytes, now, &mut out);
-        self.viewers.output(out, now);
-        let replies = self.screen.take_replies();
-        if !replies.is_empty() {
-            self.writes.push(Source::Terminal, replies);
-        }
-        for signal in self.screen.take_signals() {
-            if self.outbox.len() >= SIGNALS {
-                break;
-            }
-            self.outbox.push_back(match signal {
-                Signal::Title(text) => Event::Title(text),
-                Signal::State(text) => Event::State(text),
-                Signal::Mark(text) => Event::Mark(text),
-                Signal::Bell => Event::Bell,
-            });
-        }
-        self.touch(now);
-    }
-
-    /// The screen may have changed.
-    fn touch(&mut self, now: Instant) {
-        match &mut self.dirty {
-            Some(dirty) => dirty.last = now,
-            None => self.dirty = Some(Dirty { first: now, last: now }),
-        }
-        if let Some(watch) = &mut self.watch {
-            *watch = Watch { step: 0, at: now + FOREGROUND[0] };
-        }
-    }
-
-    fn foreground(&self) -> Option<bool> {
-        self.watch.as_ref()?;
-        Some(self.pty.foreground_pgrp() == Some(self.leader.pid))
-    }
-
-    fn take_view(&mut self) -> ScreenView {
-        self.dirty = None;
-        let mut view = self.screen.take_view(Instant::now());
-        view.foreground = self.foreground();
-        view
-    }
-
-    fn deadline(&self) -> Option<Instant> {
-        let view = self.dirty.as_ref().filter(|_| !self.view_due);
-        [
-            view.map(|d| (d.last + QUIET).min(d.first + EVERY)),
-            self.screen.deadline(),
-            self.viewers.deadline(),
-            self.watch.as_ref().filter(|_| self.exit.is_none()).map(|w| w.at),
-            self.retry,
-        ]
-        .into_iter()
-        .flatten()
-        .min()
-    }
-
-    fn timers(&mut self, now: Instant) {
-        if self.screen.expire(now) {
-            self.view_due = true;
-        }
-        if self.dirty.as_ref().is_some_and(|d| now >= (d.last + QUIET).min(d.first + EVERY)) {
-            self.view_due = true;
-        }
-        self.viewers.refresh(&self.screen, now);
-        if self.retry.is_some_and(|at| now >= at) {
-            self.retry = None;
-            self.open = true;
-        }
-        let foreground = self.foreground();
-        if let Some(watch) = self.watch.as_mut().filter(|w| now >= w.at) {
-            watch.step = (watch.step + 1).min(FOREGROUND.len() - 1);
-            watch.at = now + FOREGROUND[watch.step];
-            let differs = self.sent.as_ref().is_some_and(|sent| sent.foreground != foreground);
-            self.view_due |= differs && self.exit.is_none();
-        }
-    }
-
     /// There is room for an event.
     fn send(&mut self, permit: mpsc::OwnedPermit<Envelope>) {
         if let Some(event) = self.outbox.pop_front() {
@@ -487,17 +327,6 @@ impl Task {
         if let Some(view) = self.fresh_view() {
             permit.send((self.agent, Event::View(Box::new(view))));
         }
-    }
-
-    /// The view, unless it is the one that was sent last.
-    fn fresh_view(&mut self) -> Option<ScreenView> {
-        let view = self.take_view();
-        let shown = bare(&view);
-        if view.scrolled_rows.is_empty() && self.sent.as_ref() == Some(&shown) {
-            return None;
-        }
-        self.sent = Some(shown);
-        Some(view)
     }
 
     /// The program's side is closed.
@@ -513,7 +342,12 @@ impl Task {
         self.retry = None;
         // The kernel closed the terminal before it reported the end, so that all of it is here.
         self.open = true;
-        while self.open && !self.read(CHECK_LIMIT) {}
+        // A bound, in case that some system lets a grandchild go on.
+        for _ in 0..64 {
+            if !self.open || self.read(CHECK_LIMIT) {
+                break;
+            }
+        }
         self.open = false;
         let outbox = &mut self.outbox;
         self.writes.close(|event| outbox.push_back(event));
@@ -536,17 +370,11 @@ impl Task {
     /// Says that the program is gone, once it is known both to have ended and to have left
     /// nothing.
     fn tell_gone(&mut self) {
-        if self.exit.is_some() || self.gone.as_ref().is_some_and(|left| !left.is_empty()) {
-            if let Some(left) = self.gone.take() {
-                self.outbox.push_back(Event::Gone { left });
-            }
+        let known = self.exit.is_some() || self.gone.as_ref().is_some_and(|left| !left.is_empty());
+        if known && let Some(left) = self.gone.take() {
+            self.outbox.push_back(Event::Gone { left });
         }
     }
-}
-
-/// A view as it is compared: without the rows that left it.
-fn bare(view: &ScreenView) -> ScreenView {
-    ScreenView { scrolled_rows: Vec::new(), ..view.clone() }
 }
 
 async fn wait(child: &mut Option<Child>) -> io::Result<ExitStatus> {

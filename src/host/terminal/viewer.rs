@@ -18,6 +18,10 @@ use tokio::task::AbortHandle;
 /// Most bytes that wait for a viewer.
 pub(super) const QUEUE: usize = 1 << 20;
 
+/// Most pieces that wait for a viewer: a program that writes byte by byte must not cost a viewer that
+/// does not read a multiple of [`QUEUE`].
+const PIECES: usize = 4096;
+
 /// Most bytes in one output frame. A slow client shows something sooner.
 const FRAME: usize = 64 * 1024;
 
@@ -94,7 +98,7 @@ impl Outlet {
         if queue.stale || chunk.is_empty() {
             return;
         }
-        if queue.bytes + chunk.len() > QUEUE {
+        if queue.bytes + chunk.len() > QUEUE || queue.chunks.len() >= PIECES {
             queue.chunks.clear();
             queue.bytes = 0;
             queue.stale = true;
