@@ -137,12 +137,12 @@ fn an_editor_that_does_not_answer_stalls_nobody_and_catches_up() {
     }
     site.ok(&["rename", "a", "last"]);
     stalled.answer(first);
-    let (id, batch) = stalled.call();
-    stalled.answer(id);
-    // Of one subject only the newest was kept.
-    let agents: Vec<_> = batch.iter().filter(|m| m["event"] == "agent").collect();
-    assert_eq!(agents.len(), 1, "{batch:?}");
-    assert_eq!(agents[0]["data"]["name"], "last");
+    // Of one subject the newest was kept; what was done last may come just behind it.
+    let mut heard = 0;
+    while stalled.until(|m| m["event"] == "agent")["data"]["name"] != "last" {
+        heard += 1;
+        assert!(heard < 4, "events were not joined");
+    }
     stalled.ask("agents", json!({"project": work}));
     assert_eq!(stalled.reply()["ok"]["value"][0]["name"], "last");
 }
