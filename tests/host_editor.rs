@@ -9,6 +9,7 @@ use host::{LONG, Site};
 use mado::proto::PROTOCOL;
 use rmpv::Value;
 use serde_json::json;
+use std::collections::VecDeque;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
@@ -17,13 +18,15 @@ struct Editor {
     stream: UnixStream,
     bytes: Vec<u8>,
     seq: u64,
+    /// Messages that have come and were not looked at.
+    taken: VecDeque<serde_json::Value>,
 }
 
 impl Editor {
     fn connect(site: &Site, project: &str) -> Editor {
         let stream = UnixStream::connect(site.socket("editor.sock")).unwrap();
         stream.set_read_timeout(Some(LONG)).unwrap();
-        let mut editor = Editor { stream, bytes: Vec::new(), seq: 0 };
+        let mut editor = Editor { stream, bytes: Vec::new(), seq: 0, taken: VecDeque::new() };
         editor.ask(
             "hello",
             json!({"protocol": PROTOCOL, "client": "editor", "version": "1", "project": project}),
@@ -68,14 +71,17 @@ impl Editor {
         self.stream.write_all(&bytes).unwrap();
     }
 
-    /// Takes batches until one has a message that fits.
+    /// Takes messages until one fits.
     fn until(&mut self, fits: impl Fn(&serde_json::Value) -> bool) -> serde_json::Value {
         loop {
+            while let Some(message) = self.taken.pop_front() {
+                if fits(&message) {
+                    return message;
+                }
+            }
             let (id, batch) = self.call();
             self.answer(id);
-            if let Some(found) = batch.into_iter().find(|m| fits(m)) {
-                return found;
-            }
+            self.taken.extend(batch);
         }
     }
 
