@@ -111,9 +111,9 @@ impl Lab {
 
     fn ask(&mut self, method: &str, params: &Value) -> Value {
         self.seq += 1;
-        let said = self.shell.ask(
-            &json!({"seq": self.seq, "request": {"method": method, "params": params}}),
-        );
+        let said = self
+            .shell
+            .ask(&json!({"seq": self.seq, "request": {"method": method, "params": params}}));
         assert_eq!(said["seq"], self.seq, "{said}");
         assert!(said.get("error").is_none_or(Value::is_null), "{said}");
         said["ok"]["value"].clone()
@@ -275,16 +275,15 @@ impl Lab {
     /// The delivered text reached the model exactly once, or the hop says why it did not.
     fn lost(&mut self) -> Vec<String> {
         let hops = self.ask("hops", &json!({"all": true, "limit": 1000}));
-        let texts: Vec<String> = self
-            .mock
-            .prompts()
-            .into_iter()
-            .chain(self.mock.steering())
-            .collect();
+        let texts: Vec<String> =
+            self.mock.prompts().into_iter().chain(self.mock.steering()).collect();
         let mut lost = Vec::new();
         for hop in hops.as_array().unwrap() {
             let prompt = hop["prompt"].as_str().unwrap();
-            let times = texts.iter().filter(|t| t.trim() == prompt || t.contains(&format!("{prompt}\n"))).count();
+            let times = texts
+                .iter()
+                .filter(|t| t.trim() == prompt || t.contains(&format!("{prompt}\n")))
+                .count();
             let answered = hop["state"] == "answered";
             if (answered && times != 1) || times > 1 {
                 lost.push(format!("{prompt}: {times} times, {}", hop["state"]));
@@ -329,7 +328,10 @@ async fn real_claude_dialog_race_a_few_offsets() {
 #[tokio::test(flavor = "multi_thread")]
 async fn real_claude_dialog_race_is_lost_when_the_gate_is_switched_off() {
     let approvals = sweep(false, &[Opens::Message], (-600..=-200).step_by(100)).await;
-    assert!(approvals > 0, "without its gate the delivery approves nothing: the sweep proves nothing");
+    assert!(
+        approvals > 0,
+        "without its gate the delivery approves nothing: the sweep proves nothing"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -134,7 +134,7 @@ impl Hub {
             let text = format!("waits for your yes: mado resume --hop {}", hop.id());
             return because("confirm", text);
         }
-        if agent.verdict.phase != Phase::Idle {
+        if self.gate && agent.verdict.phase != Phase::Idle {
             return because(agent.verdict.code, format!("{name} {}", agent.verdict.text));
         }
         if agent.extract.is_some() {
