@@ -230,6 +230,11 @@ impl Hub {
             {
                 *t = token;
             }
+            // Whatever is still to come of it would go into the dialog.
+            Stage::Writing(_) if phase == Phase::Asking => {
+                self.disturb(id);
+                return true;
+            }
             Stage::Writing(_) if overdue => {
                 self.not_reading(id);
                 return true;
