@@ -69,6 +69,8 @@ pub struct Options {
     pub trace: Option<PathBuf>,
     /// Where it dies.
     pub crash_at: Option<CrashAt>,
+    /// Types without looking. Always false in a release build; see [`Hub::switch_gate_off`].
+    pub ungated: bool,
     /// Its own binary, for hooks and the demo agent.
     pub mado: String,
     /// Told once the sockets are there.
@@ -210,7 +212,7 @@ impl Server {
     ) -> Server {
         let wall = wall_ms();
         Server {
-            hub: live_hub(&options.timing),
+            hub: live_hub(&options),
             instance: format!("{:x}-{wall:x}", std::process::id()),
             options,
             store,
@@ -340,13 +342,12 @@ pub fn make_hub(timing: &Timing) -> Hub {
     Hub::new(timing.clone())
 }
 
-/// The same for a host that serves. Builds with debug assertions can be told to type without
-/// looking, so that the test of the gate can be seen to fail; a release build cannot.
-fn live_hub(timing: &Timing) -> Hub {
-    let hub = make_hub(timing);
+/// The same for a host that serves.
+fn live_hub(options: &Options) -> Hub {
+    let hub = make_hub(&options.timing);
     #[cfg(debug_assertions)]
-    if std::env::var_os("MADO_UNSAFE_NO_GATE").is_some_and(|v| v == "1") {
-        tracing::warn!("MADO_UNSAFE_NO_GATE: this host types without looking");
+    if options.ungated {
+        tracing::warn!("this host types without looking");
         let mut hub = hub;
         hub.switch_gate_off();
         return hub;
