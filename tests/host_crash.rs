@@ -76,7 +76,9 @@ fn a_hop_after_its_enter_is_accepted_only_if_the_record_holds_it_and_is_never_re
     let (_site, hop, ledger) = crash("after_enter", "after the enter");
     match submits(&ledger) {
         // The hang-up came before the agent read its terminal.
-        0 => assert_eq!((&hop["state"], &hop["reason_code"]), (&"failed".into(), &"in_doubt".into())),
+        0 => {
+            assert_eq!((&hop["state"], &hop["reason_code"]), (&"failed".into(), &"in_doubt".into()))
+        }
         1 => assert_eq!(hop["state"], "accepted", "{hop}"),
         n => panic!("submitted {n} times: {ledger:?}"),
     }

@@ -394,16 +394,14 @@ impl Server {
     pub(super) fn composer(&self, agent: AgentId, view: &ScreenView) -> serde_json::Value {
         let Some(known) = self.agents.get(&agent) else { return serde_json::Value::Null };
         let facts = Facts::read(view, &known.profile, None);
-        facts.composer.map_or(serde_json::Value::Null, |c| {
-            json!({"top": c.top, "last": c.last, "text": c.text, "hidden": c.hidden})
-        })
+        facts.composer.map_or(
+            serde_json::Value::Null,
+            |c| json!({"top": c.top, "last": c.last, "text": c.text, "hidden": c.hidden}),
+        )
     }
 
     /// Ends every agent and waits until they are gone, then tells who asked for it.
-    pub(super) async fn end(
-        &mut self,
-        terminals: &mut mpsc::Receiver<terminal::Envelope>,
-    ) {
+    pub(super) async fn end(&mut self, terminals: &mut mpsc::Receiver<terminal::Envelope>) {
         let running: Vec<AgentId> =
             self.agents.values().filter(|a| a.handle.is_some()).map(|a| a.id).collect();
         for agent in &running {
