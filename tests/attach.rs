@@ -1,5 +1,7 @@
 //! Viewers of a terminal: what they get, what they send, whose size counts.
 
+#![allow(clippy::expect_used, reason = "helpers outside test functions may fail the test too")]
+
 use mado::host::attach::{self, Wants};
 use mado::host::screen::{Colours, Screen};
 use mado::host::terminal::{self, Command, Dropped, Envelope, Event, TerminalHandle, TerminalSpec};
@@ -126,7 +128,7 @@ impl Viewer {
         let read = tokio::time::timeout(PATIENCE, self.stream.read(&mut buf)).await;
         let n = match read {
             Ok(read) => read.expect("the connection works"),
-            Err(_) => panic!("nothing more came; the viewer shows:\n{}", self.text()),
+            Err(late) => panic!("nothing more came ({late}); it shows:\n{}", self.text()),
         };
         self.decoder.feed(&buf[..n]);
         while let Some(frame) = self.decoder.next_frame().expect("frames") {

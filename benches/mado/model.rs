@@ -14,7 +14,7 @@ use alacritty_terminal::term::Config;
 use alacritty_terminal::term::test::TermSize;
 use alacritty_terminal::vte::ansi::Processor;
 use mado::host::screen::{Colours, Screen};
-use std::fs;
+use std::fs::{self, DirEntry};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -30,13 +30,14 @@ struct Input {
     cols: u16,
 }
 
+fn entries(folder: &str) -> impl Iterator<Item = DirEntry> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
+    fs::read_dir(folder).into_iter().flatten().flatten()
+}
+
 /// The recordings in the repository.
 fn recordings() -> Vec<Input> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/recordings");
-    let mut found: Vec<Input> = fs::read_dir(folder)
-        .into_iter()
-        .flatten()
-        .flatten()
+    let mut found: Vec<Input> = entries("tests/recordings")
         .filter_map(|entry| {
             let about = fs::read_to_string(entry.path().join("about")).ok()?;
             let number = |key: &str| {
@@ -51,6 +52,12 @@ fn recordings() -> Vec<Input> {
             })
         })
         .collect();
+    // Those that the model's own tests use were made at 24 by 80.
+    found.extend(entries("tests/fixtures/terminal").filter_map(|entry| {
+        let name = entry.file_name().into_string().ok()?;
+        let what = format!("recording {}", name.strip_suffix(".bin")?);
+        Some(Input { what, bytes: fs::read(entry.path()).ok()?, rows: 24, cols: 80 })
+    }));
     found.sort_by(|a, b| a.what.cmp(&b.what));
     found
 }

@@ -15,6 +15,9 @@ local parse = require('mado.parse')
 ---@field usage string
 ---@field args string[] what completes each positional word
 ---@field keys? string[] the `key=` words it takes
+---@field aliases? boolean it takes other spellings of its keys too
+---@field rest_args? boolean words after `--` go to the program
+---@field bang? boolean it takes a !
 ---@field run fun(c: mado.Invocation)
 
 local function notify()
@@ -177,6 +180,7 @@ M.table = {
     args = { 'agent', 'agent' },
     keys = options_module().names(),
     aliases = true,
+    bang = true,
     run = function(self, c)
       local words, o = sort_words(self, c, 2)
       local source, target = words[1], words[2]
@@ -301,8 +305,9 @@ M.table = {
   },
   log = route_command('log'),
   host = {
-    usage = 'host [status|restart|stop]',
+    usage = 'host[!] [status|restart|stop]',
     args = { 'host' },
+    bang = true,
     run = function(self, c)
       local words = sort_words(self, c, 1)
       local action = words[1] or 'status'
@@ -337,6 +342,9 @@ local function run(name, raw, opts)
       lines = vim.api.nvim_buf_get_lines(0, opts.line1 - 1, opts.line2, false)
     end
     local command = M.table[name]
+    if opts.bang and not command.bang then
+      fail(command, name .. ' takes no !')
+    end
     command.run(command, { raw = raw, words = words, bang = opts.bang or false, lines = lines })
   end)
   if ok then

@@ -88,12 +88,9 @@ function M.known_agent(project, name)
   if info then
     return info
   end
-  return nil,
-    err.new(
-      'unknown_agent',
-      parse.unknown('unknown agent', name, names(project)),
-      ':Mado agents lists them'
-    )
+  local known = names(project)
+  local text = parse.unknown('unknown agent', name, known)
+  return nil, err.new('unknown_agent', text, #known == 0 and ':Mado open starts one' or '')
 end
 
 ---The agent that the current window shows.

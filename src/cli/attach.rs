@@ -102,14 +102,13 @@ fn gone(error: &io::Error) -> ErrorInfo {
 }
 
 fn connect(args: &AttachArgs) -> Result<UnixStream, ErrorInfo> {
-    let socket = match &args.socket {
-        Some(socket) => socket.clone(),
-        None => {
-            let paths = Paths::from_env()?;
-            let (_, at) = client::running(&paths).ok_or_else(client::no_host)?;
-            at.check_runtime()?;
-            at.attach_socket()
-        }
+    let socket = if let Some(socket) = &args.socket {
+        socket.clone()
+    } else {
+        let paths = Paths::from_env()?;
+        let (_, at) = client::running(&paths).ok_or_else(client::no_host)?;
+        at.check_runtime()?;
+        at.attach_socket()
     };
     UnixStream::connect(socket).map_err(|_| client::no_host())
 }
@@ -142,9 +141,8 @@ fn show(stream: &mut UnixStream, incoming: &mut Incoming, leaving: &AtomicBool) 
             Ok(Some(Frame::Exit(exit))) => return End::Exited(exit),
             Ok(Some(_)) => {}
             Ok(None) | Err(_) if leaving.load(Ordering::SeqCst) => return End::Detached,
-            Ok(None) => return End::HostGone,
             // Either side may have failed. If it is this terminal, nobody reads a message.
-            Err(_) => return End::HostGone,
+            Ok(None) | Err(_) => return End::HostGone,
         }
     }
 }

@@ -125,12 +125,9 @@ fn human(report: &Value) {
     match &report["host"] {
         Value::Null => out::line("host      none is running"),
         host => {
-            let mut line =
-                format!("host      pid {}, version {}", host["pid"], text(&host["version"]));
-            if let Some(problem) = host["problem"].as_str() {
-                line.push_str(&format!(": {problem}"));
-            }
-            out::line(&line);
+            let problem = host["problem"].as_str().map(|p| format!(": {p}")).unwrap_or_default();
+            let version = text(&host["version"]);
+            out::line(&format!("host      pid {}, version {version}{problem}", host["pid"]));
         }
     }
     for p in report["profiles"].as_array().into_iter().flatten() {

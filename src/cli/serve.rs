@@ -74,7 +74,10 @@ pub fn serve(mode: Mode, as_json: bool) -> Result<(), ErrorInfo> {
                 out::line(&format!("host {pid} serves {}", record.runtime.display()));
             })
         }
-        Mode::Detached => detached(),
+        Mode::Detached => {
+            detached();
+            Ok(())
+        }
     }
 }
 
@@ -82,7 +85,7 @@ fn filter() -> EnvFilter {
     EnvFilter::try_from_env("MADO_LOG").unwrap_or_else(|_| EnvFilter::new("mado=info,warn"))
 }
 
-fn detached() -> Result<(), ErrorInfo> {
+fn detached() {
     // First of all: a signal to the starter's group must not end the host.
     let _ = rustix::process::setsid();
     let _ = std::env::set_current_dir("/");
@@ -104,7 +107,6 @@ fn detached() -> Result<(), ErrorInfo> {
         tracing::error!("{e}");
         tell(&Started::Error(e));
     }
-    Ok(())
 }
 
 /// Tells the starter, and lets go of it.
@@ -222,13 +224,17 @@ fn start() -> Result<HostRecord, ErrorInfo> {
 
 /// `mado stop`: ends all agents and the host, and returns when they are gone.
 pub fn stop(paths: &Paths) -> Result<(), ErrorInfo> {
-    let Some((record, _)) = running(paths) else { return nothing_to_stop() };
+    let nothing = || {
+        out::line("no host is running");
+        Ok(())
+    };
+    let Some((record, _)) = running(paths) else { return nothing() };
     match Client::connect(paths, "") {
         Ok(mut client) => {
             let request = mado::proto::Request::Stop(mado::proto::ScopeParams::default());
             client.ask(&request)?;
         }
-        Err(e) if e.code == no_host().code => return nothing_to_stop(),
+        Err(e) if e.code == no_host().code => return nothing(),
         // A host of another version takes the frame that never changes.
         Err(e) if e.code == "protocol" => super::stop_frame::send(&record.apply(paths))?,
         Err(e) => return Err(e),
@@ -243,11 +249,6 @@ pub fn stop(paths: &Paths) -> Result<(), ErrorInfo> {
         std::thread::sleep(Duration::from_millis(10));
     }
     out::line("the host and its agents have ended");
-    Ok(())
-}
-
-fn nothing_to_stop() -> Result<(), ErrorInfo> {
-    out::line("no host is running");
     Ok(())
 }
 

@@ -93,7 +93,7 @@ pub fn run(command: Command) -> Result<ExitCode, ErrorInfo> {
             Request::Handoff(HandoffParams { project, source, target, text })
         })?,
         Command::Rename { agent, name, scope } => {
-            simple(&scope, |project| Request::Rename(RenameParams { project, agent, name }))?
+            simple(&scope, |project| Request::Rename(RenameParams { project, agent, name }))?;
         }
         Command::Close { agent, scope } => {
             simple(&scope, |project| Request::Close(AgentParams { project, agent }))?;

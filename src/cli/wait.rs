@@ -5,7 +5,8 @@ use super::client::{Client, unexpected};
 use super::{out, verbs};
 use mado::host::paths::Paths;
 use mado::proto::{
-    AgentInfo, ErrorInfo, Event, HopId, HopInfo, HopState, HopsParams, ListParams, Reply, Request,
+    AgentInfo, ErrorInfo, Event, HopId, HopInfo, HopState, HopsParams, ListParams, Phase, Reply,
+    Request,
 };
 use serde_json::{Value, json};
 use std::time::Instant;
@@ -41,13 +42,13 @@ fn goal(words: &[String]) -> Result<Goal, ErrorInfo> {
         (Some(name), Some(phase), None, None) => {
             let phases: Vec<String> = phase.split(['|', ',']).map(str::to_owned).collect();
             for phase in &phases {
-                known(phase, |v| mado::proto::Phase::deserialize_ok(v), "phase")?;
+                known(phase, names::<Phase>, "phase")?;
             }
             Ok(Goal::Agent { name, phases })
         }
         (None, None, Some(id), state) => {
             if let Some(state) = &state {
-                known(state, |v| HopState::deserialize_ok(v), "state")?;
+                known(state, names::<HopState>, "state")?;
             }
             Ok(Goal::Hop { id, state })
         }
@@ -55,15 +56,9 @@ fn goal(words: &[String]) -> Result<Goal, ErrorInfo> {
     }
 }
 
-/// Whether a name is one of a type's.
-trait Named {
-    fn deserialize_ok(value: &Value) -> bool;
-}
-
-impl<T: serde::de::DeserializeOwned> Named for T {
-    fn deserialize_ok(value: &Value) -> bool {
-        serde_json::from_value::<T>(value.clone()).is_ok()
-    }
+/// Whether a value is one of a type's names.
+fn names<T: serde::de::DeserializeOwned>(value: &Value) -> bool {
+    serde_json::from_value::<T>(value.clone()).is_ok()
 }
 
 /// `mado wait`.
@@ -82,26 +77,22 @@ pub fn wait(a: &WaitArgs) -> Result<(), ErrorInfo> {
             let Reply::Agents(agents) = client.ask(&list)? else {
                 return Err(unexpected(&Reply::Done));
             };
-            match agents.into_iter().find(|a| a.name == *name) {
-                Some(agent) => Event::Agent(agent),
-                None => {
-                    let message = format!("there is no agent {name:?} in this project");
-                    return Err(ErrorInfo::new("unknown_agent", message, "`mado ls` lists them"));
-                }
-            }
+            let Some(agent) = agents.into_iter().find(|a| a.name == *name) else {
+                let message = format!("there is no agent {name:?} in this project");
+                return Err(ErrorInfo::new("unknown_agent", message, "`mado ls` lists them"));
+            };
+            Event::Agent(agent)
         }
         Goal::Hop { id, .. } => {
             let params = HopsParams { project, all: true, hop: Some(*id), ..HopsParams::default() };
             let Reply::Hops(hops) = client.ask(&Request::Hops(params))? else {
                 return Err(unexpected(&Reply::Done));
             };
-            match hops.into_iter().next() {
-                Some(hop) => Event::Hop(hop),
-                None => {
-                    let message = format!("there is no hop {id}");
-                    return Err(ErrorInfo::new("unknown_hop", message, "`mado log` lists them"));
-                }
-            }
+            let Some(hop) = hops.into_iter().next() else {
+                let message = format!("there is no hop {id}");
+                return Err(ErrorInfo::new("unknown_hop", message, "`mado log` lists them"));
+            };
+            Event::Hop(hop)
         }
     };
     let mut seen = String::new();
@@ -127,13 +118,11 @@ pub fn wait(a: &WaitArgs) -> Result<(), ErrorInfo> {
             }
             _ => {}
         }
-        match client.event(Some(until))? {
-            Some(event) => last = event,
-            None => {
-                let message = format!("nothing of it within {:?}; last seen: {seen}", a.timeout);
-                return Err(ErrorInfo::new("timeout", message, "give a longer --timeout"));
-            }
-        }
+        let Some(event) = client.event(Some(until))? else {
+            let message = format!("nothing of it within {:?}; last seen: {seen}", a.timeout);
+            return Err(ErrorInfo::new("timeout", message, "give a longer --timeout"));
+        };
+        last = event;
     }
 }
 

@@ -233,8 +233,6 @@ impl Hub {
             paste,
             confirm,
             since: now.mono,
-            paused: false,
-            residue: None,
             done: None,
         };
         self.hops.insert(id, hop);

@@ -3,7 +3,6 @@
 use super::firing::Firing;
 use super::hop::Hop;
 use super::hub::Hub;
-use super::io::Effect;
 use super::text;
 use crate::proto::{HopId, HopState, Level, RouteId};
 
@@ -94,7 +93,6 @@ impl Hub {
                     .is_some_and(|d| d.hop == id && !d.entered())
             {
                 self.put_back(target);
-                self.out.push(Effect::DropWrites { agent: target });
             }
             self.finish(id, HopState::Stopped, "stopped_by_route", text);
         }

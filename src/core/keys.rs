@@ -217,7 +217,7 @@ fn csi(s: &[u8]) -> Token {
             }
             let code = params[0].split(|b| *b == b':').next().and_then(number);
             // Enter and the keypad's. Caps lock (64) and num lock (128) are no modifiers here.
-            let plain = modifier.saturating_sub(1) & 0x3f == 0;
+            let plain = modifier.saturating_sub(1) % 64 == 0;
             let submits = plain && matches!(code, Some(13 | 57414));
             Token::Whole { kind: Kind::Human, length, submits }
         }

@@ -18,6 +18,14 @@ pub struct Composer {
     pub hidden: usize,
 }
 
+impl Composer {
+    /// Whether it holds text; what it hides is text too.
+    #[must_use]
+    pub fn filled(&self) -> bool {
+        self.hidden > 0 || !self.text.trim().is_empty()
+    }
+}
+
 /// What one view says.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Facts {

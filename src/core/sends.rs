@@ -131,8 +131,6 @@ impl Hub {
             paste,
             confirm: false,
             since: self.now.mono,
-            paused: false,
-            residue: None,
             done: None,
         };
         self.hops.insert(id, hop);

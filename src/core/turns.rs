@@ -145,7 +145,8 @@ impl Hub {
     pub(super) fn accepted_by_screen(&mut self, id: AgentId) {
         let now = self.now.mono;
         let Some(agent) = self.agents.get_mut(&id) else { return };
-        if agent.profile.composer.kind == super::profile::ComposerKind::Box {
+        let line = agent.is_line();
+        if !line {
             // Nothing has said yet that it works: until then it is not idle either.
             agent.accepted_at = Some(now);
         }
@@ -154,6 +155,15 @@ impl Hub {
         }
         if let Some(hop) = self.accept(id, Rung::Screen) {
             self.adopt_turn(id, hop, true);
+        }
+        if line
+            && let Some(agent) = self.agents.get_mut(&id)
+            && let Some(view) = agent.view.take()
+        {
+            // What stood at the prompt has been run: the same view shows another prompt now, and
+            // the silence begins here.
+            agent.look(view, now);
+            agent.changed = now;
         }
     }
 

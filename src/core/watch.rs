@@ -107,12 +107,14 @@ impl Hub {
     /// A batch joins the batch of the same turn that still waits untyped.
     pub(super) fn append_batch(&mut self, route_id: RouteId, firing: &Firing) -> Option<HopId> {
         let target = self.routes.get(&route_id)?.target;
-        let id = self.agents.get(&target)?.queue.iter().rev().copied().find(|h| {
+        let target = self.agents.get(&target)?;
+        let left = target.left.as_ref().map(|l| l.hop);
+        let id = target.queue.iter().rev().copied().find(|h| {
             self.hops.get(h).is_some_and(|h| {
                 h.route == Some(route_id)
                     && h.seq == firing.seq
                     && h.info.state == HopState::Queued
-                    && h.residue.is_none()
+                    && left != Some(h.id())
             })
         })?;
         let hop = self.hops.get_mut(&id)?;

@@ -73,7 +73,7 @@ impl Handler for Forward {
 struct Call(JoinHandle<Answer>);
 
 impl Call {
-    #[allow(clippy::disallowed_methods)] // The one place: see above.
+    #[expect(clippy::disallowed_methods, reason = "the one place, as said above")]
     fn start(nvim: &Neovim<Writer>, method: &'static str, args: Vec<rmpv::Value>) -> Call {
         let nvim = nvim.clone();
         Call(tokio::spawn(async move {

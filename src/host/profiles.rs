@@ -157,7 +157,7 @@ fn show_path(path: &[String]) -> String {
     let mut out = String::new();
     for part in path {
         if part.bytes().all(|b| b.is_ascii_digit()) && !out.is_empty() {
-            out.push_str(&format!("[{part}]"));
+            out.extend(["[", part, "]"]);
         } else {
             if !out.is_empty() {
                 out.push('.');

@@ -275,7 +275,8 @@ mod tests {
         let file = dir.path().join("agent");
         std::fs::write(&file, "#!/bin/sh\n").expect("a file");
         let path = file.display().to_string();
-        let error = spawn(&[path.clone()], dir.path(), &no_env(), (24, 80)).expect_err("x");
+        let error =
+            spawn(std::slice::from_ref(&path), dir.path(), &no_env(), (24, 80)).expect_err("x");
         assert!(matches!(&error, SpawnError::NotExecutable(p) if *p == path), "{error}");
         let env = BTreeMap::from([("PATH".to_owned(), dir.path().display().to_string())]);
         let error = spawn(&["agent".into()], dir.path(), &env, (24, 80)).expect_err("x");

@@ -16,7 +16,7 @@ pub const MARK: &str = "MADO_AGENT_ID";
 /// How often a wait looks whether the processes are gone.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
-/// One process, as `/proc/PID/stat` tells of it (proc_pid_stat(5)).
+/// One process, as `/proc/PID/stat` tells of it (see `proc_pid_stat(5)`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Process {
     pid: u32,

@@ -185,6 +185,7 @@ mod tests {
         }
     }
 
+    #[allow(clippy::unnecessary_wraps)] // As `replay` takes it.
     fn make(_: &serde_json::Value) -> Result<Hub, ErrorInfo> {
         Ok(Hub::new(Timing::default()))
     }

@@ -47,8 +47,8 @@ pub fn request(value: Value) -> Result<Request, ErrorInfo> {
                     path.push_str(&method);
                 }
                 Segment::Map { key } if path.is_empty() => path.push_str(key),
-                Segment::Map { key } => path.push_str(&format!(".{key}")),
-                Segment::Seq { index } => path.push_str(&format!("[{index}]")),
+                Segment::Map { key } => path.extend([".", key]),
+                Segment::Seq { index } => path.extend(["[", &index.to_string(), "]"]),
                 Segment::Enum { .. } | Segment::Unknown => {}
             }
         }

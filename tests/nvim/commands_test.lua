@@ -61,6 +61,10 @@ test('plugin and table hold the same subcommands, and each is a command of its o
   end
   table.sort(names)
   eq(require('mado.commands').names(), names)
+  for name, command in pairs(require('mado.commands').table) do
+    local made = vim.api.nvim_get_commands({})['Mado' .. name:sub(1, 1):upper() .. name:sub(2)]
+    eq(command.bang or false, made.bang, name .. ' and its !')
+  end
 end)
 
 test('loading the plugin requires nothing', function()
@@ -188,6 +192,7 @@ test('mistakes name the word, the closest one and what there is', function()
   has(refused('Mado trigger 7 on-trun'), 'unknown trigger "on-trun", did you mean "on-turn"?')
   has(refused('Mado send reviewer'), 'send needs a text or a range')
   has(refused('Mado close'), 'agent is missing')
+  has(refused('Mado pause!'), 'pause takes no !')
   has(refused('Mado open demo split=up'), 'unknown split "up"')
   has(refused('Mado open demo cwd=/no/such/place'), 'the directory /no/such/place does not exist')
   has(refused('Mado send "reviewer'), 'unfinished quote')

@@ -137,17 +137,15 @@ impl Csi {
     /// contour's colour scheme report.
     fn query(&self, mut note: impl FnMut(Seen)) -> bool {
         match (self.private, self.intermediate, self.last) {
-            // DA1, DA2, DA3.
-            (0 | b'>' | b'=', 0, b'c')
-            // DSR, CPR.
-            | (0, 0, b'n')
-            // DECRQM.
-            | (0 | b'?', b'$', b'p')
-            // Kitty keyboard flags; `modifyOtherKeys`; DECREQTPARM; sixel geometry.
+            // DA1, DSR and CPR, DECREQTPARM; DA2, DA3.
+            (0, 0, b'c' | b'n' | b'x')
+            | (b'>' | b'=', 0, b'c')
+            // DECRQM of either kind, DECRQTSR, DECRQPSR.
+            | (0, b'$', b'p' | b'u' | b'w')
+            | (b'?', b'$', b'p')
+            // Kitty keyboard flags, `modifyOtherKeys`, sixel geometry.
             | (b'?', 0, b'u' | b'm' | b'S')
-            | (0, 0, b'x')
-            // DECRQTSR, DECRQPSR, DECRQUPSS, DECRQCRA, XTREPORTSGR.
-            | (0, b'$', b'u' | b'w')
+            // DECRQUPSS, DECRQCRA, XTREPORTSGR.
             | (0, b'&', b'u')
             | (0, b'*', b'y')
             | (0, b'#', b'|') => true,

@@ -1,6 +1,7 @@
 use super::*;
 use crate::host::screen::Colours;
 use proptest::prelude::*;
+use std::fmt::Write;
 use std::time::Instant;
 
 fn feed(screen: &mut Screen, bytes: &[u8]) {
@@ -180,7 +181,7 @@ fn wrapped_lines_stay_wrapped_and_reflow_alike() {
 fn two_thousand_lines_of_scrollback_come_back() {
     let mut text = String::new();
     for i in 0..3000 {
-        text.push_str(&format!("\x1b[3{}mline {i}\x1b[0m\r\n", i % 8));
+        let _ = write!(text, "\x1b[3{}mline {i}\x1b[0m\r\n", i % 8);
     }
     let mut original = fed(24, 80, text.as_bytes());
     let mut copy = fed(24, 80, &full(&mut original));

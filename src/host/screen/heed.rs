@@ -21,9 +21,9 @@ impl Screen {
             Seen::Sync(on) => {
                 self.advance(&bytes[done..end]);
                 if on {
-                    self.begin_sync(now)
+                    self.begin_sync(now);
                 } else {
-                    self.end_sync()
+                    self.end_sync();
                 }
                 return end;
             }

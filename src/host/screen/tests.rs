@@ -1,4 +1,5 @@
 use super::*;
+use std::fmt::Write;
 
 fn screen(rows: u16, cols: u16) -> Screen {
     Screen::new(rows, cols, Colours::default())
@@ -74,7 +75,7 @@ fn the_count_goes_on_when_the_scrollback_is_full() {
     let mut s = screen(3, 10);
     let mut text = String::new();
     for i in 0..10_000 {
-        text.push_str(&format!("{i}\r\n"));
+        let _ = write!(text, "{i}\r\n");
     }
     feed(&mut s, &text);
     let view = s.take_view(Instant::now());

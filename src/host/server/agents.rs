@@ -77,7 +77,7 @@ impl Server {
             return self.kill(id).await;
         }
         let agent = spawn.agent;
-        match self.start(&spawn).await {
+        match self.start(&spawn) {
             Ok(pid) => self.next.push_back(Next::Input(Input::Spawned { agent, pid })),
             Err(error) => {
                 if !self.agents.contains_key(&agent) {
@@ -88,7 +88,7 @@ impl Server {
         }
     }
 
-    async fn start(&mut self, spawn: &Spawn) -> Result<u32, ErrorInfo> {
+    fn start(&mut self, spawn: &Spawn) -> Result<u32, ErrorInfo> {
         let mark = format!("{}-{}", self.instance, spawn.agent);
         let site = LaunchSite { paths: &self.options.paths, mado: &self.options.mado, mark: &mark };
         let launch = launch::prepare(spawn, &site)?;

@@ -47,8 +47,15 @@ pub(super) struct Client {
     ancestry: Vec<u32>,
     /// Its project, once it has said hello.
     project: Option<String>,
-    /// What it hears of: the inner `None` is every project.
-    listens: Option<Option<String>>,
+    hears: Hears,
+}
+
+/// Which events a client gets.
+#[derive(Debug, PartialEq, Eq)]
+enum Hears {
+    Nothing,
+    Project(String),
+    Everything,
 }
 
 impl Drop for Client {
@@ -63,7 +70,7 @@ impl Server {
     pub(super) async fn incoming(&mut self, incoming: Incoming) {
         match incoming {
             Incoming::Here { client, outlet, ancestry } => {
-                let new = Client { outlet, ancestry, project: None, listens: None };
+                let new = Client { outlet, ancestry, project: None, hears: Hears::Nothing };
                 self.clients.insert(client, new);
             }
             Incoming::Said { client, seq, request } => match *request {
@@ -94,7 +101,7 @@ impl Server {
             }
             Request::Events(ListParams { project, all }) => {
                 if let Some(known) = self.clients.get_mut(&client) {
-                    known.listens = Some((!all).then_some(project));
+                    known.hears = if all { Hears::Everything } else { Hears::Project(project) };
                 }
                 self.reply(client, seq, Ok(Reply::Done));
             }
@@ -136,7 +143,7 @@ impl Server {
         let kind = known.outlet.kind();
         known.project = Some(hello.project.clone());
         if kind == ClientKind::Editor {
-            known.listens = Some(Some(hello.project.clone()));
+            known.hears = Hears::Project(hello.project.clone());
         }
         if let Some((foreground, background)) = &hello.colors
             && let Some(colours) = Colours::parse(foreground, background)
@@ -244,8 +251,12 @@ impl Server {
         let mut slow = Vec::new();
         let project = event.project();
         for (id, client) in &self.clients {
-            let Some(scope) = &client.listens else { continue };
-            if scope.as_ref().is_some_and(|p| p != project) {
+            let hears = match &client.hears {
+                Hears::Nothing => false,
+                Hears::Project(p) => p == project,
+                Hears::Everything => true,
+            };
+            if !hears {
                 continue;
             }
             match &client.outlet {

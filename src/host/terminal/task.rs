@@ -158,9 +158,8 @@ impl Task {
                         self.closed();
                     }
                 }
-                // The task holds a sender of either itself.
-                Woken::Viewer(None) | Woken::Reaped(None) => {}
-                Woken::Timer => {}
+                // The task holds a sender of the first two itself.
+                Woken::Viewer(None) | Woken::Reaped(None) | Woken::Timer => {}
             }
             self.timers(Instant::now());
         }
@@ -377,10 +376,9 @@ impl Task {
     /// Says that the program is gone, once it is known both to have ended and to have left
     /// nothing.
     fn tell_gone(&mut self) {
-        if self.exit.is_some() || self.gone.as_ref().is_some_and(|left| !left.is_empty()) {
-            if let Some(left) = self.gone.take() {
-                self.outbox.push_back(Event::Gone { left });
-            }
+        let known = self.exit.is_some() || self.gone.as_ref().is_some_and(|left| !left.is_empty());
+        if known && let Some(left) = self.gone.take() {
+            self.outbox.push_back(Event::Gone { left });
         }
     }
 }

@@ -40,7 +40,7 @@ pub(super) struct Asked {
 
 /// The viewers of one terminal.
 pub(super) struct Viewers {
-    viewers: BTreeMap<u64, Viewer>,
+    all: BTreeMap<u64, Viewer>,
     next: u64,
     /// Whose size the terminal has.
     owner: Option<u64>,
@@ -56,7 +56,7 @@ pub(super) struct Viewers {
 impl Viewers {
     pub(super) fn new(to: mpsc::Sender<(u64, FromViewer)>) -> Viewers {
         Viewers {
-            viewers: BTreeMap::new(),
+            all: BTreeMap::new(),
             next: 0,
             owner: None,
             waiting: None,
@@ -68,7 +68,7 @@ impl Viewers {
     }
 
     pub(super) fn len(&self) -> usize {
-        self.viewers.len()
+        self.all.len()
     }
 
     /// Adds a viewer. If the returned size is not the terminal's, it is to be set; then, or
@@ -79,10 +79,10 @@ impl Viewers {
         let hello = &connection.hello;
         let size = (hello.rows.max(1), hello.cols.max(2));
         let read_only = hello.read_only;
-        let alone = self.viewers.is_empty();
+        let alone = self.all.is_empty();
         let outlet = viewer::start(connection, id, self.to.clone());
         let viewer = Viewer { outlet, keys: Keys::default(), size, read_only, crop: None };
-        self.viewers.insert(id, viewer);
+        self.all.insert(id, viewer);
         let claimed = if alone && !read_only { self.claim(id) } else { None };
         (id, claimed)
     }
@@ -94,7 +94,7 @@ impl Viewers {
             return None;
         }
         self.owner = Some(id);
-        self.viewers.get(&id).map(|v| v.size)
+        self.all.get(&id).map(|v| v.size)
     }
 
     /// Holds the size, or gives it to who asked for it meanwhile.
@@ -104,7 +104,7 @@ impl Viewers {
             return None;
         }
         let id = self.waiting.take()?;
-        self.viewers.contains_key(&id).then(|| self.claim(id)).flatten()
+        self.all.contains_key(&id).then(|| self.claim(id)).flatten()
     }
 
     pub(super) fn held(&self) -> bool {
@@ -114,8 +114,8 @@ impl Viewers {
     /// What a viewer said.
     pub(super) fn heard(&mut self, id: u64, what: FromViewer, screen: &mut Screen) -> Asked {
         let mut asked = Asked::default();
-        let alone = self.viewers.len() == 1;
-        let Some(viewer) = self.viewers.get_mut(&id) else { return asked };
+        let alone = self.all.len() == 1;
+        let Some(viewer) = self.all.get_mut(&id) else { return asked };
         match what {
             FromViewer::Input(bytes) => {
                 if viewer.read_only {
@@ -146,7 +146,7 @@ impl Viewers {
             }
             FromViewer::CaughtUp => self.show(id, screen),
             FromViewer::Gone => {
-                self.viewers.remove(&id);
+                self.all.remove(&id);
                 if self.owner == Some(id) {
                     self.owner = None;
                 }
@@ -158,7 +158,7 @@ impl Viewers {
 
     /// Shows a viewer everything, whatever it has seen.
     pub(super) fn show(&mut self, id: u64, screen: &mut Screen) {
-        let Some(viewer) = self.viewers.get_mut(&id) else { return };
+        let Some(viewer) = self.all.get_mut(&id) else { return };
         let (rows, cols) = viewer.size;
         let picture = if fits(viewer.size, screen) {
             viewer.crop = None;
@@ -174,9 +174,9 @@ impl Viewers {
 
     /// The terminal's size has changed.
     pub(super) fn resized(&mut self, screen: &mut Screen) {
-        let ids: Vec<u64> = self.viewers.keys().copied().collect();
+        let ids: Vec<u64> = self.all.keys().copied().collect();
         for id in ids {
-            let Some(viewer) = self.viewers.get(&id) else { continue };
+            let Some(viewer) = self.all.get(&id) else { continue };
             if viewer.crop.is_none() && fits(viewer.size, screen) && self.owner == Some(id) {
                 // It resized its own screen. Its scrollback stays as it is, and whoever reads in it
                 // stays where he is.
@@ -189,12 +189,12 @@ impl Viewers {
 
     /// The program's output, after the filter. The model has it already.
     pub(super) fn output(&mut self, chunk: Vec<u8>, now: Instant) {
-        if self.viewers.is_empty() {
+        if self.all.is_empty() {
             return;
         }
         let chunk = Arc::new(chunk);
         let mut cropped = false;
-        for viewer in self.viewers.values() {
+        for viewer in self.all.values() {
             if viewer.crop.is_none() {
                 viewer.outlet.push(&chunk);
             } else {
@@ -222,7 +222,7 @@ impl Viewers {
     }
 
     fn refresh_now(&mut self, screen: &Screen) {
-        for viewer in self.viewers.values_mut() {
+        for viewer in self.all.values_mut() {
             let Some(crop) = &mut viewer.crop else { continue };
             if viewer.outlet.is_idle() {
                 let frame = crop.frame(screen, viewer.size.0, viewer.size.1);
@@ -237,7 +237,7 @@ impl Viewers {
     /// The program has ended.
     pub(super) fn exit(&mut self, screen: &Screen, exit: &Exit) {
         self.refresh_now(screen);
-        for viewer in self.viewers.values_mut() {
+        for viewer in self.all.values_mut() {
             viewer.outlet.exit(exit.clone());
         }
     }

@@ -28,7 +28,7 @@ const SIGNALS: usize = 1000;
 /// When the foreground is looked at again after the last activity: a command that prints nothing takes it
 /// after its line was echoed. The last step is repeated.
 pub(super) const FOREGROUND: [Duration; 3] =
-    [Duration::from_millis(50), Duration::from_millis(200), Duration::from_millis(1000)];
+    [Duration::from_millis(50), Duration::from_millis(200), Duration::from_secs(1)];
 
 /// How long until a terminal whose program closed it is tried again, while the program runs.
 pub(super) const REOPEN: Duration = Duration::from_millis(100);
