@@ -20,9 +20,6 @@ impl Options {
             trace: trace::path_from_env(),
             crash_at: CrashAt::from_env()?,
             mado: mado.display().to_string(),
-            // For the test of the gate, which must be seen to fail without it.
-            ungated: cfg!(debug_assertions)
-                && std::env::var_os("MADO_UNSAFE_NO_GATE").is_some_and(|v| v == "1"),
             ready: None,
         })
     }

@@ -69,8 +69,6 @@ pub struct Options {
     pub trace: Option<PathBuf>,
     /// Where it dies.
     pub crash_at: Option<CrashAt>,
-    /// Types without looking. Always false in a release build; see [`Hub::switch_gate_off`].
-    pub ungated: bool,
     /// Its own binary, for hooks and the demo agent.
     pub mado: String,
     /// Told once the sockets are there.
@@ -212,7 +210,7 @@ impl Server {
     ) -> Server {
         let wall = wall_ms();
         Server {
-            hub: live_hub(&options),
+            hub: make_hub(&options.timing),
             instance: format!("{:x}-{wall:x}", std::process::id()),
             options,
             store,
@@ -250,7 +248,16 @@ impl Server {
             let wake = self.wake();
             tokio::select! {
                 () = shutdown.cancelled() => return,
-                Some(event) = events.recv() => self.event(event).await,
+                Some(event) = events.recv() => {
+                    // A person's key was told before the agent could make something of it, so it
+                    // must be heard before what the agent says of that.
+                    for _ in 0..terminals.len() {
+                        if let Ok((agent, said)) = terminals.try_recv() {
+                            self.terminal_event(agent, said).await;
+                        }
+                    }
+                    self.event(event).await;
+                }
                 Some((agent, event)) = terminals.recv() => self.terminal_event(agent, event).await,
                 () = tokio::time::sleep_until(wake.into()) => {
                     if self.unused_for().is_some_and(|d| d >= self.unused_limit()) {
@@ -336,21 +343,16 @@ impl Server {
     }
 }
 
-/// A hub with these durations.
+/// A hub with these durations. With debug assertions, `MADO_UNSAFE_NO_GATE=1` switches its gate off:
+/// the test which shows that the gate is needed must be able to see harm done.
 #[must_use]
 pub fn make_hub(timing: &Timing) -> Hub {
-    Hub::new(timing.clone())
-}
-
-/// The same for a host that serves.
-fn live_hub(options: &Options) -> Hub {
-    let hub = make_hub(&options.timing);
+    #[cfg_attr(not(debug_assertions), allow(unused_mut))]
+    let mut hub = Hub::new(timing.clone());
     #[cfg(debug_assertions)]
-    if options.ungated {
-        tracing::warn!("this host types without looking");
-        let mut hub = hub;
+    if std::env::var_os("MADO_UNSAFE_NO_GATE").is_some_and(|v| v == "1") {
+        tracing::warn!("MADO_UNSAFE_NO_GATE: text and Enter are written without a look");
         hub.switch_gate_off();
-        return hub;
     }
     hub
 }

@@ -53,7 +53,7 @@ impl Server {
     }
 
     async fn write(&mut self, agent: AgentId, token: u64, text: String, enter: bool) {
-        let guard = self.guard.filter(|(a, _)| *a == agent && !self.options.ungated);
+        let guard = self.guard.filter(|(a, _)| *a == agent && self.hub.is_gated());
         let guard = guard.map(|(_, check)| check);
         let handle = self.agents.get(&agent).and_then(|a| a.handle.clone());
         let sent = match handle {
