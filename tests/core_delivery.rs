@@ -367,3 +367,294 @@ fn a_dialog_that_made_the_terminal_refuse_the_enter_keeps_it_back() {
     sim.run(10_000);
     assert_eq!(sim.fake(a).submits, ["text"]);
 }
+
+#[test]
+fn no_second_enter_once_paused_or_once_a_person_typed() {
+    for pause in [true, false] {
+        let mut sim = Sim::new();
+        let a = sim.open("a", ALL);
+        sim.fake(a).eats_enter = 9;
+        sim.send("a", "text");
+        while !sim.fake(a).writes.iter().any(|w| w.1 == "\r") {
+            sim.run(10);
+        }
+        if pause {
+            sim.pause();
+        } else {
+            sim.feed(Input::Human { agent: a, submits: false });
+        }
+        sim.run(30_000);
+        assert_eq!(sim.fake(a).writes.iter().filter(|w| w.1 == "\r").count(), 1, "pause {pause}");
+    }
+}
+
+#[test]
+fn an_enter_that_has_not_reached_the_terminal_is_taken_back_by_a_pause() {
+    let mut sim = Sim::new();
+    let a = sim.open("a", ALL);
+    let hop = sim.send("a", "text");
+    sim.run(400);
+    sim.fake(a).clogged = true;
+    sim.run(400);
+    assert_eq!(sim.fake(a).pending.len(), 1, "the Enter waits");
+    sim.pause();
+    assert!(sim.fake(a).pending.is_empty());
+    sim.unclog(a);
+    sim.run(5_000);
+    assert!(sim.fake(a).submits.is_empty());
+    assert_eq!(sim.hop(hop).reason_code, "paused");
+    sim.resume();
+    sim.run(5_000);
+    assert_eq!(sim.fake(a).submits, ["text"]);
+}
+
+#[test]
+fn a_program_that_does_not_read_gives_the_hop_back_and_nothing_arrives_late() {
+    for takes in 0..24 {
+        let mut sim = Sim::new();
+        let a = sim.open("a", ALL);
+        sim.fake(a).clogged = true;
+        sim.fake(a).takes = takes;
+        let hop = sim.send("a", "some words\nand more");
+        sim.run(8_000);
+        let h = sim.hop(hop);
+        assert_eq!(h.state, HopState::Queued, "takes {takes}: {h:?}");
+        let dirty = !sim.fake(a).composer.is_empty();
+        sim.unclog(a);
+        sim.show(a);
+        sim.run(8_000);
+        assert_eq!(sim.fake(a).submits, ["some words\nand more"], "takes {takes}, dirty {dirty}");
+        assert!(!sim.fake(a).pasting);
+    }
+}
+
+#[test]
+fn an_enter_that_does_not_get_through_is_decided_anew() {
+    let mut sim = Sim::new();
+    let a = sim.open("a", ALL);
+    let hop = sim.send("a", "text");
+    sim.run(400);
+    sim.fake(a).clogged = true;
+    sim.run(300);
+    assert_eq!(sim.fake(a).pending.len(), 1);
+    sim.run(7_000);
+    assert_eq!(sim.fake(a).pending.len(), 1, "looked at and tried again");
+    sim.fake(a).dialog = true;
+    sim.show(a);
+    assert!(sim.fake(a).pending.is_empty(), "it must not go into the dialog later");
+    sim.unclog(a);
+    sim.run(10_000);
+    assert_eq!(sim.fake(a).approvals, 0);
+    assert_eq!(sim.hop(hop).state, HopState::Queued);
+}
+
+#[test]
+fn a_look_that_is_never_answered_is_asked_again() {
+    for deaf_at in [0, 700] {
+        let mut sim = Sim::new();
+        let a = sim.open("a", ALL);
+        sim.fake(a).deaf = u32::from(deaf_at == 0);
+        let hop = sim.send("a", "text");
+        if deaf_at > 0 {
+            sim.run(400);
+            sim.fake(a).deaf = 1;
+        }
+        sim.run(15_000);
+        assert_eq!(sim.hop(hop).state, HopState::Answered);
+        assert_eq!(sim.fake(a).submits, ["text"]);
+    }
+}
+
+#[test]
+fn a_paste_that_was_cut_off_gets_its_end_before_a_person_types_into_it() {
+    let mut sim = Sim::new();
+    let a = sim.open("a", ALL);
+    sim.fake(a).clogged = true;
+    let hop = sim.send("a", "some words");
+    sim.run(10);
+    // The terminal gives up what a key made outdated, then tells the key.
+    let (token, text) = sim.fake(a).pending.remove(0);
+    sim.fake(a).clogged = false;
+    sim.fake(a).read(&text[..10]);
+    assert!(sim.fake(a).pasting);
+    sim.feed(Input::WriteDropped { agent: a, token, written: 10 });
+    sim.feed(Input::Human { agent: a, submits: false });
+    sim.run(50);
+    assert!(!sim.fake(a).pasting);
+    sim.run(5_000);
+    let h = sim.hop(hop);
+    assert_eq!((h.state, h.reason_code.as_str()), (HopState::Stopped, "human_took_over"));
+    assert!(sim.fake(a).submits.is_empty());
+}
+
+#[test]
+fn after_a_pause_nothing_is_typed_again_before_the_program_has_shown_what_it_got() {
+    let mut sim = Sim::new();
+    let a = sim.open("a", ALL);
+    sim.fake(a).frozen = true;
+    let hop = sim.send("a", "one\ntwo");
+    sim.run(130);
+    assert_eq!(sim.fake(a).writes.len(), 2, "both lines are in the terminal");
+    sim.pause();
+    sim.resume();
+    let other = sim.send("a", "other");
+    sim.run(20_000);
+    assert_eq!(sim.fake(a).writes.len(), 2, "it cannot know what the composer holds");
+    assert_eq!(sim.hop(hop).reason_code, "leftover");
+    sim.thaw(a);
+    sim.run(10_000);
+    assert_eq!(sim.fake(a).submits, ["one\ntwo", "other"]);
+    assert_eq!(sim.hop(other).state, HopState::Answered);
+}
+
+#[test]
+fn a_full_disk_at_the_enter_keeps_it_back_and_the_hop_waits() {
+    let mut sim = Sim::new();
+    let a = sim.open("a", ALL);
+    let hop = sim.send("a", "text");
+    sim.run(400);
+    sim.store_fails = true;
+    sim.run(5_000);
+    let h = sim.hop(hop);
+    assert_eq!((h.state, h.reason_code.as_str()), (HopState::Queued, "store"));
+    assert!(sim.fake(a).submits.is_empty());
+    assert_eq!(sim.notices("store").len(), 1);
+    sim.store_fails = false;
+    sim.resume();
+    sim.run(5_000);
+    assert_eq!(sim.hop(hop).state, HopState::Answered);
+    assert_eq!(sim.fake(a).submits, ["text"]);
+}
+
+#[test]
+fn a_full_disk_after_the_enter_does_not_call_a_submitted_hop_failed() {
+    let mut sim = Sim::new();
+    let a = sim.open("a", ALL);
+    let hop = sim.send("a", "text");
+    while sim.fake(a).submits.is_empty() {
+        sim.run(5);
+    }
+    sim.feed(Input::StoreFailed { error: "No space left on device".into() });
+    sim.run(5_000);
+    assert_eq!(sim.hop(hop).state, HopState::Answered);
+}
+
+#[test]
+fn a_program_that_switches_bracketed_paste_off_gets_no_text() {
+    let mut sim = Sim::new();
+    let a = sim.open("a", ALL);
+    let hop = sim.send("a", "one\ntwo\nthree");
+    sim.run(100);
+    let before = sim.fake(a).writes.len();
+    sim.fake(a).unbracketed = true;
+    sim.run(10_000);
+    assert!(sim.fake(a).writes.len() <= before + 1);
+    assert_eq!(sim.fake(a).submits.len(), 0);
+    let h = sim.hop(hop);
+    assert!(h.reason_code == "no_bracketed_paste" || h.reason_code == "text_not_seen", "{h:?}");
+}
+
+#[test]
+fn what_mado_left_in_a_composer_is_no_draft_of_a_person() {
+    let mut sim = Sim::new();
+    let a = sim.open("a", ALL);
+    sim.send("a", "one\ntwo\nthree");
+    sim.run(200);
+    sim.pause();
+    assert!(!sim.info("a").draft);
+    sim.fake(a).composer.push('!');
+    sim.show(a);
+    assert!(sim.info("a").draft);
+}
+
+#[test]
+fn clearing_that_a_dialog_interrupted_goes_on_after_it() {
+    for at in (0..300).step_by(9) {
+        let mut sim = Sim::new();
+        let a = sim.open("a", ALL);
+        let hop = sim.send("a", "one\ntwo\nthree\nfour");
+        sim.run(330);
+        sim.pause();
+        sim.resume();
+        sim.run(at);
+        sim.fake(a).dialog = true;
+        sim.show(a);
+        sim.run(2_000);
+        sim.fake(a).dialog = false;
+        sim.show(a);
+        sim.run(8_000);
+        assert_eq!(sim.fake(a).submits, ["one\ntwo\nthree\nfour"], "dialog at {at} ms");
+        assert_eq!(sim.hop(hop).state, HopState::Answered);
+        assert_eq!(sim.fake(a).approvals, 0);
+    }
+}
+
+#[test]
+fn a_text_that_stands_on_the_screen_already_is_no_acceptance() {
+    for alt in [None, Some(24)] {
+        let mut sim = Sim::new();
+        let a = sim.open("a", r#""screen""#);
+        let f = sim.fake(a);
+        (f.manual, f.alt) = (true, alt);
+        f.rows.extend(["❯ continue".into(), "● done".into(), "✻ Baked for 1s".into()]);
+        sim.show(a);
+        sim.run(1_000);
+        let hop = sim.send("a", "continue");
+        sim.run(400);
+        // The Enter clears the composer (a menu took it), but no turn begins.
+        sim.fake(a).eats_enter = 1;
+        sim.run(100);
+        sim.fake(a).composer.clear();
+        sim.show(a);
+        sim.run(20_000);
+        assert_eq!(sim.hop(hop).state, HopState::Unconfirmed, "alternate screen: {alt:?}");
+        // And when it does, the second copy tells.
+        let hop = sim.send("a", "continue");
+        sim.run(1_500);
+        assert_eq!(sim.hop(hop).state, HopState::Accepted, "alternate screen: {alt:?}");
+    }
+}
+
+#[test]
+fn a_target_that_is_restarted_while_it_is_typed_into_gets_the_text_again() {
+    let mut sim = Sim::new();
+    let a = sim.open("a", ALL);
+    let hop = sim.send("a", "one\ntwo\nthree");
+    sim.run(150);
+    let p = AgentParams { project: sim::PROJECT.into(), agent: "a".into() };
+    sim.fake(a).composer.clear();
+    sim.request(sim::SHELL, Request::Restart(p)).unwrap();
+    sim.run(100);
+    sim.show(a);
+    sim.run(5_000);
+    assert_eq!(sim.fake(a).submits, ["one\ntwo\nthree"]);
+    assert_eq!(sim.hop(hop).state, HopState::Answered);
+}
+
+#[test]
+fn a_target_that_cannot_be_started_again_fails_what_waits_for_it() {
+    let mut sim = Sim::new();
+    let a = sim.open("a", ALL);
+    sim.fake(a).dialog = true;
+    sim.show(a);
+    let hop = sim.send("a", "text");
+    let p = AgentParams { project: sim::PROJECT.into(), agent: "a".into() };
+    sim.request(sim::SHELL, Request::Restart(p)).unwrap();
+    let error = ErrorInfo::new("spawn", "no such program", "install it");
+    sim.feed(Input::SpawnFailed { agent: a, error });
+    assert_eq!(sim.hop(hop).state, HopState::Failed);
+}
+
+#[test]
+fn rows_that_the_program_hides_are_a_draft_too() {
+    let mut sim = Sim::new();
+    let a = sim.open("a", ALL);
+    let mut view = sim.fake(a).view();
+    let rule = view.rows.iter().position(|r| r.text.starts_with("──")).unwrap();
+    view.rows[rule].text = "─── ↑ 3 more ───".into();
+    view.rows[rule + 1].text = String::new();
+    view.bytes = 99;
+    sim.feed(Input::Screen { agent: a, view: Box::new(view) });
+    sim.send("a", "text");
+    assert!(sim.info("a").draft);
+}

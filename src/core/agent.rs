@@ -4,8 +4,10 @@
 //! composer on the screen and no evidence of anything else.
 
 use super::dialect::{OscState, StatusState};
+use super::hop::Left;
 use super::profile::{ComposerKind, Profile};
-use super::screen::{self, Facts, LineBase, OutputLog};
+use super::screen::{self, Composer, Facts, LineBase, OutputLog};
+use super::text::{self, Holds};
 use crate::core::delivery::Delivery;
 use crate::core::io::Spawn;
 use crate::proto::screen::ScreenView;
@@ -61,8 +63,9 @@ pub struct Turn {
     pub matches: BTreeMap<RouteId, usize>,
     /// A person began it.
     pub human: bool,
-    /// Output that `always` has sent on, per route: entries of `texts`, or lines.
-    pub streamed: BTreeMap<RouteId, usize>,
+    /// Where the output begins that `always` has not sent on, per route: an index into `texts`,
+    /// else an absolute row.
+    pub streamed: BTreeMap<RouteId, u64>,
 }
 
 /// A claim of a rung: what it says, since when (monotonic milliseconds).
@@ -125,6 +128,25 @@ impl Verdict {
         text: impl Into<String>,
     ) -> Self {
         Verdict { phase, rung, code, text: text.into() }
+    }
+}
+
+/// Whether a paste that mado began has its end. A program that is left inside one would take a
+/// person's keys as text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Paste {
+    /// None is open.
+    Closed,
+    /// This is owed; it may be tried at this time.
+    Owed(String, u64),
+    /// This is on its way, as this write.
+    Sent(String, u64),
+}
+
+impl Paste {
+    /// Whether a write is the one that is on its way.
+    pub fn is_sent(&self, token: u64) -> bool {
+        matches!(self, Paste::Sent(_, sent) if *sent == token)
     }
 }
 
@@ -211,6 +233,10 @@ pub struct Agent {
     pub queue: VecDeque<HopId>,
     /// The hop being typed.
     pub delivery: Option<Delivery>,
+    /// What an interrupted delivery may have left in the composer.
+    pub left: Option<Left>,
+    /// Whether a bracketed paste of mado's is open in the program.
+    pub paste: Paste,
     /// Extractions under way.
     pub extract: Option<Extraction>,
     /// What was last published.
@@ -295,6 +321,8 @@ impl Agent {
             since_wall: wall,
             queue: VecDeque::new(),
             delivery: None,
+            left: None,
+            paste: Paste::Closed,
             extract: None,
             published: None,
         }
@@ -348,13 +376,11 @@ impl Agent {
     pub fn look(&mut self, view: ScreenView, now: u64) {
         self.log.take(&view);
         if self.is_line() {
+            // Whatever stands on the row is the prompt as long as neither a person nor mado has
+            // typed since: programs write rows in pieces and draw prompts again.
             let own = view.foreground != Some(false) && !view.alt_screen;
-            let typed = self.delivery.as_ref().is_some_and(|d| !d.typed.is_empty());
-            let moved = self
-                .line_base
-                .as_ref()
-                .is_none_or(|b| b.row != view.scrolled + view.cursor.0 as u64);
-            if own && !self.human_dirty && !typed && (moved || self.line_base.is_none()) {
+            let typed = self.left.is_some() || self.delivery.as_ref().is_some_and(Delivery::begun);
+            if own && !self.human_dirty && !typed {
                 self.line_base = Some(LineBase::take(&view));
             }
         }
@@ -383,18 +409,40 @@ impl Agent {
                 self.seen.permission = None;
             }
         }
+        // Drawn anew and empty: nothing is left.
+        if let Some(left) = &self.left
+            && left.pending.is_none()
+            && view.bytes > left.bytes
+            && composes
+            && !self.filled()
+        {
+            self.left = None;
+        }
         self.view = Some(view);
+    }
+
+    /// Whether the composer holds text, whosever it is.
+    pub fn filled(&self) -> bool {
+        self.facts.composer.as_ref().is_some_and(Composer::filled)
+    }
+
+    /// How the composer compares to what was typed, write by write.
+    pub fn holds(&self, pieces: &[String]) -> Option<Holds> {
+        let composer = self.facts.composer.as_ref()?;
+        let placeholder = self.profile.composer.placeholder.as_ref();
+        Some(text::holds_pieces(&composer.text, composer.hidden, pieces, placeholder))
     }
 
     /// Whether the composer holds text that mado did not type.
     pub fn draft(&self) -> bool {
-        if self.delivery.as_ref().is_some_and(|d| !d.typed.is_empty()) {
+        if self.delivery.as_ref().is_some_and(Delivery::begun) {
             return false;
         }
         if self.is_line() && self.human_dirty {
             return true;
         }
-        self.facts.composer.as_ref().is_some_and(|c| !c.text.trim().is_empty())
+        let ours = self.left.as_ref().is_some_and(|l| self.holds(&l.pieces) == Some(Holds::Ours));
+        self.filled() && !ours
     }
 
     /// The open turn, else the last one.
@@ -449,6 +497,11 @@ impl Agent {
 
     /// The output of the open (or last) turn as the screen shows it.
     pub fn turn_output(&self) -> Vec<String> {
+        self.turn_output_rows().into_iter().map(|l| l.text).collect()
+    }
+
+    /// The same with the absolute rows at which its lines begin.
+    pub fn turn_output_rows(&self) -> Vec<screen::Line> {
         screen::output_lines(&self.turn_lines(), &self.profile)
     }
 

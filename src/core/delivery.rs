@@ -5,13 +5,14 @@
 //! idle, to press Enter unless the text stands in the composer on a screen that was drained just
 //! now, to press it a third time, to touch a composer that holds anything it did not type itself.
 
-use super::hop::{PASTE_END, PASTE_START, Residue};
+use super::agent::Paste;
+use super::hop::{Hop, Left, PASTE_END, PASTE_START};
 use super::hub::Hub;
-use super::text::{self, Holds};
+use super::timing::Timing;
 use crate::core::agent::Agent;
 use crate::core::io::Effect;
 use crate::core::profile::ComposerKind;
-use crate::proto::{AgentId, HopId, HopState, Phase, RouteState};
+use crate::proto::{AgentId, HopId, HopState, Phase, RouteState, Rung};
 
 /// Where a delivery stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,14 +51,35 @@ pub struct Delivery {
     pub chunks: Vec<String>,
     /// The next piece.
     pub next: usize,
-    /// What reached the terminal, without paste marks.
-    pub typed: String,
+    /// They are pastes: the program must still want them when they are written.
+    pub bracketed: bool,
+    /// What reached the terminal, write by write, without paste marks.
+    pub typed: Vec<String>,
     /// Where it stands.
     pub stage: Stage,
-    /// Bytes the agent had written when Enter was sent: fresh evidence needs more.
+    /// When the write or look that is under way began.
+    pub asked: u64,
+    /// Bytes the agent had written before the last write: fresh evidence of it needs more.
     pub bytes: u64,
+    /// The same before the write or the Enter that is under way, or was the last.
+    pub bytes_now: u64,
+    /// The Enter that is under way is being taken back.
+    pub dropping: bool,
+    /// When Enter was sent.
+    pub entered_at: u64,
+    /// What the screen showed then, for acceptance by the screen.
+    pub before: Before,
     /// Enters sent.
     pub enters: u32,
+}
+
+/// What the screen showed when Enter was sent.
+#[derive(Debug, Clone, Default)]
+pub struct Before {
+    /// The composer's place, as an absolute row.
+    pub row: u64,
+    /// How often the text stood above it already.
+    pub times: usize,
 }
 
 impl Delivery {
@@ -66,12 +88,17 @@ impl Delivery {
         self.enters > 0
     }
 
-    /// When it wants to be driven.
-    pub fn deadline(&self) -> Option<u64> {
+    /// Whether a byte of text has been written or is on its way.
+    pub fn begun(&self) -> bool {
+        !self.typed.is_empty() || matches!(self.stage, Stage::Writing(_))
+    }
+
+    /// When it wants to be driven. Nothing is waited for without an end.
+    pub fn deadline(&self, timing: &Timing) -> u64 {
         match self.stage {
-            Stage::Gap(at) | Stage::Settle(at, _) | Stage::Clearing(_, at) => Some(at),
-            Stage::Submitted(_, second, until) => Some(second.map_or(until, |s| s.min(until))),
-            _ => None,
+            Stage::Gap(at) | Stage::Settle(at, _) | Stage::Clearing(_, at) => at,
+            Stage::Submitted(_, second, until) => second.map_or(until, |s| s.min(until)),
+            _ => self.asked + timing.write_ms,
         }
     }
 }
@@ -90,42 +117,29 @@ fn chunks(text: &str, bracketed: bool, paste: bool) -> Vec<String> {
 }
 
 /// A chunk without its marks.
-fn inner(chunk: &str) -> &str {
+pub(super) fn inner(chunk: &str) -> &str {
     chunk.strip_prefix(PASTE_START).and_then(|c| c.strip_suffix(PASTE_END)).unwrap_or(chunk)
 }
 
-/// What the composer shows of a text, as far as it can be seen.
-pub(super) fn composer_holds(agent: &Agent, typed: &str) -> Option<Holds> {
-    let composer = agent.facts.composer.as_ref()?;
-    let placeholder = agent.profile.composer.placeholder.as_ref();
-    Some(text::holds(&composer.text, composer.hidden, typed, placeholder))
-}
-
 impl Hub {
-    /// Why a hop may not be typed into an agent now; code and words.
-    fn waits_for(&self, agent: &Agent, hop: HopId) -> Option<(String, String)> {
+    /// What a person or the host holds a hop back for, whatever its target does; code and words.
+    pub(super) fn held_back(&self, project: &str, hop: &Hop) -> Option<(String, String)> {
         let because = |code: &str, text: String| Some((code.to_owned(), text));
-        let hop = self.hops.get(&hop)?;
-        let name = &agent.name;
         if let Some(error) = &self.store_error {
             return because("store", format!("the store cannot write: {error}"));
         }
-        if hop.paused || self.paused.contains(&agent.project) {
+        if self.paused.contains(project) {
             return because("paused", "paused; :Mado resume goes on".to_owned());
         }
         if let Some(route) = hop.route.and_then(|r| self.routes.get(&r)) {
             match route.state() {
                 RouteState::Paused => {
-                    return because(
-                        "paused",
-                        "its route is paused; :Mado resume goes on".to_owned(),
-                    );
+                    let text = "its route is paused; :Mado resume goes on";
+                    return because("paused", text.to_owned());
                 }
                 RouteState::Held => {
-                    return because(
-                        "no_editor",
-                        "no editor is attached to this project".to_owned(),
-                    );
+                    let text = "no editor is attached to this project";
+                    return because("no_editor", text.to_owned());
                 }
                 RouteState::Active | RouteState::Stopped => {}
             }
@@ -134,32 +148,81 @@ impl Hub {
             let text = format!("waits for your yes: mado resume --hop {}", hop.id());
             return because("confirm", text);
         }
-        if agent.verdict.phase != Phase::Idle {
+        None
+    }
+
+    /// Why a hop may not be typed into an agent now; code and words.
+    pub(super) fn waits_for(&self, agent: &Agent, hop: HopId) -> Option<(String, String)> {
+        let because = |code: &str, text: String| Some((code.to_owned(), text));
+        let hop = self.hops.get(&hop)?;
+        let name = &agent.name;
+        if let Some(held) = self.held_back(&agent.project, hop) {
+            return Some(held);
+        }
+        if self.gate && agent.verdict.phase != Phase::Idle {
             return because(agent.verdict.code, format!("{name} {}", agent.verdict.text));
         }
         if agent.extract.is_some() {
             return because("reading_answer", format!("{name}'s last answer is being read"));
         }
-        if self.now.mono < agent.since + self.timing.settle_ms {
+        if self.now.mono < self.settled_at(agent) {
             return because("settling", format!("{name} has just become idle"));
         }
         if agent.human_at.is_some_and(|at| self.now.mono < at + self.timing.human_ms) {
             return because("human", format!("a person is typing into {name}"));
         }
-        let typed = hop.residue.as_ref().map_or("", |r| r.typed.as_str());
-        let ours = !typed.is_empty() && composer_holds(agent, typed) != Some(Holds::Empty);
-        if agent.draft() && !ours {
-            return because("draft", format!("{name}'s composer holds a draft"));
+        if agent.paste != Paste::Closed {
+            return because("leftover", format!("{name} is still inside an interrupted paste"));
+        }
+        if let Some(left) = &agent.left
+            && (left.pending.is_some() || agent.view.as_ref().is_none_or(|v| v.bytes <= left.bytes))
+        {
+            let text = format!("{name} has not shown yet what was typed before");
+            return because("leftover", text);
+        }
+        if agent.left.as_ref().is_some_and(|l| self.now.mono < self.told_at(l)) {
+            return because("cut_off", format!("typing into {name} was cut off"));
+        }
+        if agent.draft() {
+            let own = |l: &Left| l.hop == hop.id() && !l.pieces.is_empty();
+            if !agent.left.as_ref().is_some_and(own) {
+                return because("draft", format!("{name}'s composer holds a draft"));
+            }
+        } else if let Some(left) = agent.left.as_ref().filter(|l| l.hop != hop.id()) {
+            let text = format!("{name}'s composer holds what is left of hop {}", left.hop);
+            return because("leftover", text);
         }
         let bracketed = agent.view.as_ref().is_some_and(|v| v.bracketed_paste);
-        let multi = hop.info.prompt.as_ref().is_some_and(|p| p.contains('\n'));
+        // Typed as keys, a newline runs what stands before it, and a tab completes it.
+        let keys = hop.info.prompt.as_ref().is_some_and(|p| p.contains(['\n', '\t']));
         let line = agent.profile.composer.kind == ComposerKind::Line;
-        if !bracketed && (!line || multi) {
+        if !bracketed && (!line || keys) {
             let text =
                 format!("{name} has not asked for bracketed paste, so text could be taken as keys");
             return because("no_bracketed_paste", text);
         }
         None
+    }
+
+    /// When a key would have been told that made the terminal give a write up.
+    pub(super) fn told_at(&self, left: &Left) -> u64 {
+        if left.refused { left.at + self.timing.settle_ms } else { 0 }
+    }
+
+    /// When an idle agent has been idle for long enough. One whose own signals have not spoken yet
+    /// (it has just started) gets more time.
+    pub(super) fn settled_at(&self, agent: &Agent) -> u64 {
+        let seen = &agent.seen;
+        let speaks = agent.uses(Rung::Hook)
+            || agent.uses(Rung::Record)
+            || agent.uses(Rung::Status)
+            || agent.uses(Rung::Osc);
+        let heard = seen.hook_open.is_some()
+            || seen.record_open.is_some()
+            || seen.status.is_some()
+            || seen.osc.is_some();
+        let wait = if speaks && !heard { self.timing.unheard_ms } else { self.timing.settle_ms };
+        agent.since + wait
     }
 
     /// Starts the first hop of an agent's queue that may go, and says why the first one may not.
@@ -215,8 +278,14 @@ impl Hub {
         let (Some(agent), Some(hop)) = (self.agents.get_mut(&id), self.hops.get(&hop_id)) else {
             return;
         };
-        let Some(prompt) = hop.info.prompt.clone() else { return };
         agent.queue.retain(|h| *h != hop_id);
+        let Some(prompt) = hop.info.prompt.clone() else {
+            self.finish(hop_id, HopState::Failed, "no_prompt", "it was left before it had a text");
+            return;
+        };
+        if let Some(left) = agent.left.as_mut() {
+            left.refused = false;
+        }
         let bracketed = agent.view.as_ref().is_some_and(|v| v.bracketed_paste);
         let lines = prompt.matches('\n').count() + 1;
         let paste = hop.paste.unwrap_or(lines > agent.profile.submit.paste_above);
@@ -225,215 +294,18 @@ impl Hub {
             chunks: chunks(&prompt, bracketed, paste),
             text: prompt,
             next: 0,
-            typed: String::new(),
+            bracketed,
+            typed: Vec::new(),
             stage: Stage::Look(token),
+            asked: self.now.mono,
             bytes: 0,
+            bytes_now: 0,
+            dropping: false,
+            entered_at: 0,
+            before: Before::default(),
             enters: 0,
         });
         self.out.push(Effect::HoldSize { agent: id, hold: true });
         self.out.push(Effect::Check { agent: id, token });
-    }
-
-    pub(super) fn write_next(&mut self, id: AgentId) {
-        let token = self.token();
-        let Some(delivery) = self.agents.get_mut(&id).and_then(|a| a.delivery.as_mut()) else {
-            return;
-        };
-        let hop = delivery.hop;
-        let first = delivery.next == 0;
-        let text = delivery.chunks.get(delivery.next).cloned().unwrap_or_default();
-        delivery.stage = Stage::Writing(token);
-        if first {
-            let now = self.now;
-            if let Some(h) = self.hops.get_mut(&hop) {
-                h.enter(now, HopState::Typing, "typing", "its text is being typed");
-            }
-            self.record(hop, Some(false));
-            self.publish_hop(hop);
-        }
-        self.out.push(Effect::Write { agent: id, token, text });
-    }
-
-    /// A write reached the terminal.
-    pub(super) fn written(&mut self, id: AgentId, token: u64) {
-        let now = self.now.mono;
-        let echo = self.timing.echo_ms;
-        if let Some(agent) = self.agents.get_mut(&id)
-            && let Some(delivery) = agent.delivery.as_mut()
-        {
-            let submit = &agent.profile.submit;
-            match delivery.stage {
-                Stage::Writing(t) if t == token => {
-                    let text = delivery.chunks.get(delivery.next).map_or("", |c| inner(c));
-                    delivery.typed.push_str(text);
-                    delivery.next += 1;
-                    delivery.stage = if delivery.next < delivery.chunks.len() {
-                        Stage::Gap(now + submit.line_gap_ms)
-                    } else {
-                        Stage::Settle(now + submit.wait_ms, now + submit.wait_ms + echo)
-                    };
-                    return;
-                }
-                Stage::Entering(t) if t == token => {
-                    let second = (submit.second_ms > 0 && delivery.enters == 1)
-                        .then(|| now + submit.second_ms);
-                    delivery.stage = Stage::Submitted(now, second, now + submit.accept_ms);
-                    return;
-                }
-                _ => {}
-            }
-        }
-        self.resolve_residue(id, token, None);
-    }
-
-    /// A write was given up.
-    pub(super) fn write_dropped(&mut self, id: AgentId, token: u64, written: usize) {
-        self.resolve_residue(id, token, Some(written));
-        if written == 0 {
-            self.write_refused(id, token);
-        }
-    }
-
-    /// The terminal refused a write of the open delivery: between the look it was decided on and
-    /// the write the screen changed, or a person typed. Nothing was written, so look again.
-    fn write_refused(&mut self, id: AgentId, token: u64) {
-        let now = self.now;
-        let (retry, echo) = (self.timing.check_retry_ms, self.timing.echo_ms);
-        let Some(agent) = self.agents.get_mut(&id) else { return };
-        let accept = agent.profile.submit.accept_ms;
-        let Some(delivery) = agent.delivery.as_mut() else { return };
-        let hop_id = delivery.hop;
-        match delivery.stage {
-            Stage::Writing(t) if t == token => {
-                delivery.stage = Stage::Gap(now.mono + retry);
-                return;
-            }
-            Stage::Entering(t) if t == token => delivery.enters -= 1,
-            _ => return,
-        }
-        if delivery.entered() {
-            // The second Enter is only a help; what the first one does is still awaited.
-            delivery.stage = Stage::Submitted(now.mono, None, now.mono + accept);
-            return;
-        }
-        delivery.stage = Stage::Settle(now.mono + retry, now.mono + echo);
-        if let Some(hop) = self.hops.get_mut(&hop_id) {
-            hop.info.state = HopState::Typing;
-            hop.info.times.submitted = None;
-            hop.reason(
-                now,
-                "typing",
-                "the screen changed just before Enter: it is looked at again",
-            );
-        }
-        self.record(hop_id, Some(false));
-        self.publish_hop(hop_id);
-        let paused = self.agents.get(&id).and_then(|a| self.waits_for(a, hop_id));
-        if paused.is_some_and(|(code, _)| matches!(code.as_str(), "paused" | "no_editor")) {
-            // The pause came while the Enter was on its way and could not take it back then.
-            self.disturb(id);
-        }
-    }
-
-    fn resolve_residue(&mut self, id: AgentId, token: u64, written: Option<usize>) {
-        for hop in self.hops.values_mut().filter(|h| h.target == Some(id)) {
-            if let Some(residue) = hop.residue.as_mut() {
-                residue.resolve(token, written);
-            }
-        }
-    }
-
-    /// The time of a delivery's stage has come.
-    pub(super) fn drive(&mut self, id: AgentId) -> bool {
-        let token = self.token();
-        let now = self.now.mono;
-        let Some(agent) = self.agents.get_mut(&id) else { return false };
-        let phase = agent.verdict.phase;
-        let Some(delivery) = agent.delivery.as_mut() else { return false };
-        match delivery.stage {
-            Stage::Gap(at) if now >= at => delivery.stage = Stage::Look(token),
-            Stage::Settle(at, until) if now >= at => {
-                delivery.stage = Stage::LookEnter(token, until);
-            }
-            Stage::Clearing(presses, at) if now >= at => {
-                delivery.stage = Stage::LookClear(token, presses);
-            }
-            Stage::Submitted(_, Some(second), until) if now >= second => {
-                delivery.stage = Stage::LookSecond(token, until);
-            }
-            Stage::Submitted(at, None, until) if now >= until => {
-                if matches!(phase, Phase::Busy | Phase::Asking) {
-                    // It may stand in the program's own queue behind the open turn.
-                    let again = now + agent.profile.submit.accept_ms;
-                    delivery.stage = Stage::Submitted(at, None, again);
-                    return true;
-                }
-                self.unconfirmed(id);
-                return true;
-            }
-            _ => return false,
-        }
-        self.out.push(Effect::Check { agent: id, token });
-        true
-    }
-
-    /// Something came between: the hop goes back to the head of the queue with what it may have
-    /// left in the composer. Enter has not been sent.
-    pub(super) fn disturb(&mut self, id: AgentId) {
-        let now = self.now;
-        let Some(agent) = self.agents.get_mut(&id) else { return };
-        let (code, words) = (agent.verdict.code, agent.verdict.text.clone());
-        let name = agent.name.clone();
-        let Some(hop_id) = self.put_back(id) else { return };
-        let Some(hop) = self.hops.get_mut(&hop_id) else { return };
-        if hop.residue.is_some() {
-            hop.note(format!("typing was interrupted: {name} {words}"));
-        }
-        hop.info.state = HopState::Queued;
-        hop.reason(now, code, format!("{name} {words}"));
-        self.record(hop_id, None);
-        self.publish_hop(hop_id);
-    }
-
-    /// Takes a delivery that has not pressed Enter back into the queue. Bytes that have not reached
-    /// the terminal are dropped.
-    pub(super) fn put_back(&mut self, id: AgentId) -> Option<HopId> {
-        let agent = self.agents.get_mut(&id)?;
-        if agent.delivery.as_ref().is_none_or(Delivery::entered) {
-            return None;
-        }
-        let delivery = agent.delivery.take()?;
-        agent.queue.push_front(delivery.hop);
-        let hop = self.hops.get_mut(&delivery.hop)?;
-        let before = hop.residue.take();
-        let pending = match delivery.stage {
-            Stage::Writing(token) => delivery.chunks.get(delivery.next).map(|c| (token, c.clone())),
-            _ => None,
-        };
-        hop.residue = if delivery.typed.is_empty() && pending.is_none() {
-            before
-        } else {
-            Some(Residue { typed: delivery.typed, open_paste: false, pending })
-        };
-        self.out.push(Effect::DropWrites { agent: id });
-        self.out.push(Effect::HoldSize { agent: id, hold: false });
-        Some(delivery.hop)
-    }
-
-    /// A person typed into the agent while a hop was being typed: the hop stops for good.
-    pub(super) fn human_took_over(&mut self, id: AgentId) {
-        let Some(agent) = self.agents.get(&id) else { return };
-        let name = agent.name.clone();
-        let Some(delivery) = agent.delivery.as_ref().filter(|d| !d.entered()) else { return };
-        let begun = !delivery.typed.is_empty() || matches!(delivery.stage, Stage::Writing(_));
-        let Some(hop) = self.put_back(id) else { return };
-        if !begun {
-            return;
-        }
-        if let Some(agent) = self.agents.get_mut(&id) {
-            agent.queue.retain(|h| *h != hop);
-        }
-        let text = format!("a person typed into {name} while the text was being typed");
-        self.finish(hop, HopState::Stopped, "human_took_over", &text);
     }
 }

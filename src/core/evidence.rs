@@ -13,6 +13,10 @@ impl Hub {
         agent.human_at = Some(now);
         agent.human_dirty = !submits;
         if submits {
+            if agent.is_line() {
+                // Whatever stood on the line has been run.
+                agent.left = None;
+            }
             if agent.verdict.phase == Phase::Idle || agent.verdict.phase == Phase::Unknown {
                 agent.human_submit = Some(now);
             }

@@ -20,23 +20,30 @@ pub struct Hop {
     pub confirm: bool,
     /// Since when it waits for what it waits for now, monotonic milliseconds.
     pub since: u64,
-    /// It may not be typed: paused by a person while it was being typed or waited.
-    pub paused: bool,
-    /// What was typed of it before a pause or a dialog, which may still be in the composer.
-    pub residue: Option<Residue>,
     /// When it became final, monotonic milliseconds.
     pub done: Option<u64>,
 }
 
 /// What an interrupted delivery may have left in a composer.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Residue {
-    /// All text that reached the terminal, without paste marks.
-    pub typed: String,
-    /// The last write ended inside a bracketed paste: its end is owed.
-    pub open_paste: bool,
-    /// A write whose fate is not known yet: its number and its text with paste marks.
-    pub pending: Option<(u64, String)>,
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Left {
+    /// Its hop, which may be final by now.
+    pub hop: HopId,
+    /// What reached the terminal, write by write, without paste marks.
+    pub pieces: Vec<String>,
+    /// A write whose fate is not known yet: its number, its text with paste marks, and the bytes
+    /// that the program had written before it.
+    pub pending: Option<(u64, String, u64)>,
+    /// Bytes the program had written before the last of it: only what it drew since can show it.
+    pub bytes: u64,
+    /// When it was left, monotonic milliseconds.
+    pub at: u64,
+    /// Clearing has begun: the composer may hold only the beginning.
+    pub clearing: bool,
+    /// The terminal gave the write up by itself, which a person's key makes it do.
+    pub refused: bool,
+    /// The program did not read.
+    pub stuck: bool,
 }
 
 /// Start of a bracketed paste (DECSET 2004).
@@ -44,29 +51,34 @@ pub const PASTE_START: &str = "\u{1b}[200~";
 /// End of a bracketed paste.
 pub const PASTE_END: &str = "\u{1b}[201~";
 
-impl Residue {
-    /// Learns how much of the pending write reached the terminal.
-    pub fn resolve(&mut self, token: u64, written: Option<usize>) {
-        let Some((pending, raw)) = self.pending.take() else { return };
-        if pending != token {
-            self.pending = Some((pending, raw));
-            return;
-        }
-        let n = written.unwrap_or(raw.len()).min(raw.len());
-        if n == 0 {
-            return;
-        }
-        let reached = String::from_utf8_lossy(&raw.as_bytes()[..n]).into_owned();
-        let inner = reached.strip_prefix(PASTE_START).unwrap_or("");
-        match inner.strip_suffix(PASTE_END) {
-            Some(text) => self.typed.push_str(text),
-            None if raw.starts_with(PASTE_START) => {
-                self.open_paste = true;
-                self.typed.push_str(inner);
-            }
-            None => self.typed.push_str(&reached),
-        }
+/// What a write did that was cut off.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reached {
+    /// The text that reached the terminal, without paste marks.
+    pub text: String,
+    /// What must follow, so that the program is not left inside a paste or a mark of one.
+    pub owed: String,
+}
+
+/// How much of a write reached the terminal.
+#[must_use]
+pub fn reached(raw: &str, written: usize) -> Reached {
+    let written = written.min(raw.len());
+    let whole = raw.strip_prefix(PASTE_START).and_then(|t| t.strip_suffix(PASTE_END));
+    let text = |to: usize| String::from_utf8_lossy(&raw.as_bytes()[..to]).into_owned();
+    let Some(inner) = whole else { return Reached { text: text(written), owed: String::new() } };
+    if written == 0 {
+        return Reached { text: String::new(), owed: String::new() };
     }
+    if written < PASTE_START.len() {
+        // Both marks, around nothing.
+        let owed = format!("{}{PASTE_END}", &PASTE_START[written..]);
+        return Reached { text: String::new(), owed };
+    }
+    let end = PASTE_START.len() + inner.len();
+    let owed = if written > end { &raw[written..] } else { PASTE_END };
+    let text = text(written.min(end))[PASTE_START.len()..].to_owned();
+    Reached { text, owed: owed.to_owned() }
 }
 
 impl Hop {

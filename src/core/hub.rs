@@ -47,6 +47,8 @@ pub struct Hub {
     pub(super) next_token: u64,
     pub(super) out: Vec<Effect>,
     pub(super) store_error: Option<String>,
+    /// The last step did not come to rest: go on as soon as possible.
+    pub(super) unsettled: bool,
     /// Always true in a product; a test that must be able to fail switches it off.
     pub(super) gate: bool,
 }
@@ -75,6 +77,7 @@ impl Hub {
             next_token: 1,
             out: Vec::new(),
             store_error: None,
+            unsettled: false,
             gate: true,
         }
     }
@@ -84,6 +87,12 @@ impl Hub {
     #[cfg(debug_assertions)]
     pub fn switch_gate_off(&mut self) {
         self.gate = false;
+    }
+
+    /// Whether it looks before it types.
+    #[must_use]
+    pub fn is_gated(&self) -> bool {
+        self.gate
     }
 
     /// Takes one input and says what to do, in order.
@@ -99,9 +108,15 @@ impl Hub {
     pub fn deadline(&self) -> Option<u64> {
         let now = self.now.mono;
         let mut at: Vec<u64> = Vec::new();
+        if self.unsettled {
+            at.push(now + 1);
+        }
         for agent in self.agents.values() {
             at.extend(agent.deadline(now, &self.timing));
-            at.extend(agent.delivery.as_ref().and_then(super::delivery::Delivery::deadline));
+            at.extend(agent.delivery.as_ref().map(|d| d.deadline(&self.timing)));
+            if let super::agent::Paste::Owed(_, owed) = &agent.paste {
+                at.push(*owed);
+            }
             if let Some(e) = &agent.extract {
                 at.push(if e.token.is_none() { e.retry } else { e.until });
             }
@@ -109,7 +124,8 @@ impl Hub {
                 && !agent.queue.is_empty()
                 && agent.verdict.phase == Phase::Idle
             {
-                at.push(agent.since + self.timing.settle_ms);
+                at.push(self.settled_at(agent));
+                at.extend(agent.left.as_ref().map(|l| self.told_at(l)));
                 at.extend(agent.human_at.map(|h| h + self.timing.human_ms));
             }
         }
@@ -195,10 +211,12 @@ impl Hub {
     /// must not hang the host.
     fn settle(&mut self) {
         let ids: Vec<AgentId> = self.agents.keys().copied().collect();
-        for _ in 0..16 {
+        self.unsettled = true;
+        for _ in 0..64 {
             let mut changed = false;
             for id in &ids {
                 changed |= self.assess(*id);
+                changed |= self.close_paste(*id);
                 changed |= self.drive(*id);
                 changed |= self.drive_extraction(*id);
             }
@@ -207,6 +225,7 @@ impl Hub {
                 changed |= self.pump(*id);
             }
             if !changed {
+                self.unsettled = false;
                 break;
             }
         }
@@ -382,20 +401,22 @@ impl Hub {
     }
 
     fn store_failed(&mut self, error: String) {
-        self.store_error = Some(error.clone());
-        let stuck: Vec<(AgentId, HopId)> = self
-            .agents
-            .values()
-            .filter_map(|a| a.delivery.as_ref().map(|d| (a.id, d.hop)))
-            .collect();
-        for (agent, hop) in stuck {
-            if let Some(a) = self.agents.get_mut(&agent) {
-                a.delivery = None;
+        let known = self.store_error.replace(error.clone()).is_some();
+        let typing: Vec<AgentId> =
+            self.agents.values().filter(|a| a.delivery.is_some()).map(|a| a.id).collect();
+        for id in typing {
+            // An Enter that is on its way is written or refused, which is told; one that was sent
+            // is awaited, since it asks for no more bytes.
+            let Some(hop_id) = self.put_back(id) else { continue };
+            let now = self.now;
+            if let Some(hop) = self.hops.get_mut(&hop_id) {
+                hop.info.state = HopState::Queued;
+                hop.reason(now, "store", format!("the store cannot write: {error}"));
             }
-            self.out.push(Effect::DropWrites { agent });
-            self.out.push(Effect::HoldSize { agent, hold: false });
-            let text = format!("the store cannot write: {error}");
-            self.finish(hop, HopState::Failed, "store", &text);
+            self.publish_hop(hop_id);
+        }
+        if known {
+            return;
         }
         let projects: BTreeSet<String> = self.agents.values().map(|a| a.project.clone()).collect();
         for project in projects {

@@ -30,6 +30,17 @@ impl Hub {
         if let Some(agent) = self.agents.get_mut(&id) {
             agent.exit = agent.exit.or(Some(127));
             let (project, name) = (agent.project.clone(), agent.name.clone());
+            let queue: Vec<HopId> = agent.queue.drain(..).collect();
+            for hop in queue {
+                let text = format!("{name} could not be started again");
+                self.finish(hop, HopState::Failed, "target_exited", &text);
+            }
+            for route in self.routes_of(id) {
+                if let Some(r) = self.routes.get_mut(&route) {
+                    let text = format!("{name} has ended; :Mado restart {name}");
+                    r.stopped.get_or_insert(("agent_exited".to_owned(), text));
+                }
+            }
             let text = format!("{name} could not be started again: {error}");
             self.notice(project, Level::Error, "spawn_failed", &format!("agent:{id}"), text);
         }
@@ -41,6 +52,15 @@ impl Hub {
         agent.exit = Some(exit);
         let (name, project) = (agent.name.clone(), agent.project.clone());
         let (closing, restarting) = (agent.closing, agent.restarting);
+        // A restarted program has an empty composer: what was being typed is typed again.
+        let again = restarting && agent.delivery.as_ref().is_some_and(|d| !d.entered());
+        if again && let Some(d) = agent.delivery.take() {
+            agent.queue.push_front(d.hop);
+            self.out.push(Effect::HoldSize { agent: id, hold: false });
+            if let Some(h) = self.hops.get_mut(&d.hop) {
+                h.info.state = HopState::Queued;
+            }
+        }
         let delivery = agent.delivery.take();
         let queue: Vec<HopId> = agent.queue.drain(..).collect();
         let open = agent.turn.as_mut();
@@ -49,6 +69,7 @@ impl Hub {
         }
         self.give_up_extraction(id, "its program ended before the answer was in the record");
         if let Some(d) = delivery {
+            self.out.push(Effect::HoldSize { agent: id, hold: false });
             let (code, text) = if d.entered() {
                 (
                     "target_exited",
@@ -235,8 +256,6 @@ impl Hub {
                     paste: None,
                     confirm: false,
                     since: now.mono,
-                    paused: false,
-                    residue: None,
                     done: None,
                 },
             );

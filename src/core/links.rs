@@ -2,6 +2,7 @@
 
 use super::agent::Agent;
 use super::commands::{Res, err};
+use super::delivery::Delivery;
 use super::hub::Hub;
 use super::io::Effect;
 use super::route::Route;
@@ -124,26 +125,28 @@ impl Hub {
             .filter(|a| {
                 a.delivery.as_ref().is_some_and(|d| {
                     let route = self.hops.get(&d.hop).and_then(|h| h.route);
-                    match p.route {
-                        None => a.project == p.project,
-                        Some(_) => route.is_some_and(|r| routes.contains(&r)),
-                    }
+                    let of_route = route.is_some_and(|r| routes.contains(&r));
+                    of_route || (p.route.is_none() && a.project == p.project)
                 })
             })
             .map(|a| a.id)
             .collect();
         for id in typing {
+            let begun = self.agents[&id].delivery.as_ref().is_some_and(Delivery::begun);
             if let Some(hop) = self.put_back(id) {
                 let now = self.now;
                 if let Some(h) = self.hops.get_mut(&hop) {
                     h.info.state = HopState::Queued;
                     h.reason(now, "paused", "paused; :Mado resume goes on");
-                    if h.residue.is_some() {
+                    if begun {
                         h.note("paused while it was being typed");
                     }
                 }
                 self.record(hop, None);
                 self.publish_hop(hop);
+            } else {
+                // An Enter that has not reached the terminal does not reach it any more.
+                self.out.push(Effect::DropWrites { agent: id });
             }
         }
         Ok(Some(Reply::Said(match &p.route {
@@ -177,19 +180,26 @@ impl Hub {
         for id in routes {
             if let Some(r) = self.routes.get_mut(&id) {
                 r.paused = false;
-                if r.stopped.take().is_some() {
+                let dead = [r.source, r.target]
+                    .iter()
+                    .any(|a| self.agents.get(a).is_none_or(|a| a.exit.is_some() && !a.restarting));
+                if !dead && r.stopped.take().is_some() {
                     // It goes on as in a new chain.
                     r.chain = None;
                     if let Some(chain) = self.agents.get(&r.source).and_then(|a| a.chain)
                         && let Some(c) = self.chains.get_mut(&chain.0)
                     {
                         c.hops = 0;
+                        c.rounds.remove(&id);
                         c.delivered.retain(|(route, _)| *route != id);
                     }
                 }
             }
         }
         Ok(Some(Reply::Said(match &p.route {
+            Some(r) if self.paused.contains(&p.project) => {
+                format!("route {r} goes on when the project does: :Mado resume")
+            }
             Some(r) => format!("route {r} goes on"),
             None => "everything in this project goes on".to_owned(),
         })))
@@ -199,7 +209,7 @@ impl Hub {
     pub(super) fn resume_hop(&mut self, project: &str, id: HopId) -> Res {
         let unknown = || err("unknown_hop", format!("there is no hop {id}"), "mado log lists them");
         let hop = self.hops.get(&id).ok_or_else(unknown)?;
-        if hop.confirm {
+        if hop.confirm && !hop.is_final() {
             if let Some(h) = self.hops.get_mut(&id) {
                 h.confirm = false;
             }

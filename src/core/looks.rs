@@ -1,9 +1,9 @@
 //! Looks at a target's drained screen: what they allow to be typed next, and what they forbid.
 
-use super::delivery::{Stage, composer_holds};
-use super::hop::{PASTE_END, Residue};
+use super::delivery::{Before, Stage};
+use super::hop::Left;
 use super::hub::Hub;
-use super::text::Holds;
+use super::text::{self, Holds};
 use crate::core::io::Effect;
 use crate::proto::{AgentId, HopState, Phase};
 
@@ -13,13 +13,13 @@ impl Hub {
         let Some(agent) = self.agents.get(&id) else { return };
         let Some(delivery) = agent.delivery.as_ref() else { return };
         let idle = agent.verdict.phase == Phase::Idle || !self.gate;
+        // Without its marks a paste would be keys.
+        let keys = delivery.bracketed && agent.view.as_ref().is_none_or(|v| !v.bracketed_paste);
         match delivery.stage.clone() {
             Stage::Look(t) if t == token => {
-                if !idle {
+                if !idle || keys {
                     self.disturb(id);
-                } else if delivery.next == 0 && !self.start_clean(id) {
-                    // Something of an earlier try is in the composer; it is being dealt with.
-                } else {
+                } else if delivery.next > 0 || self.start_clean(id) {
                     self.write_next(id);
                 }
             }
@@ -38,48 +38,35 @@ impl Hub {
 
     /// Before the first byte: is the composer empty? If it holds what an interrupted try of this
     /// hop typed, that is cleared first; if it holds anything else, nothing is touched.
-    pub(super) fn start_clean(&mut self, id: AgentId) -> bool {
-        let token = self.token();
-        let now = self.now.mono;
-        let Some(agent) = self.agents.get_mut(&id) else { return false };
+    fn start_clean(&mut self, id: AgentId) -> bool {
+        let Some(agent) = self.agents.get(&id) else { return false };
         let Some(delivery) = agent.delivery.as_ref() else { return false };
-        let hop_id = delivery.hop;
-        let Some(hop) = self.hops.get_mut(&hop_id) else { return false };
-        let Some(residue) = hop.residue.clone() else {
-            if agent.draft() {
+        let Some(left) = agent.left.as_ref().filter(|l| l.hop == delivery.hop) else {
+            if agent.draft() || agent.filled() {
                 self.disturb(id);
                 return false;
             }
             return true;
         };
-        if residue.open_paste {
-            // The end of the paste is owed, or the program would take a person's keys into it.
-            if let Some(r) = hop.residue.as_mut() {
-                r.open_paste = false;
-            }
-            if let Some(d) = agent.delivery.as_mut() {
-                d.stage = Stage::Clearing(0, now + self.timing.clear_gap_ms);
-            }
-            self.out.push(Effect::Write { agent: id, token, text: PASTE_END.to_owned() });
-            return false;
+        let Some(composer) = agent.facts.composer.as_ref() else { return false };
+        if !composer.filled() {
+            return true;
         }
-        match composer_holds(agent, &residue.typed) {
-            Some(Holds::Empty) => {
-                hop.residue = None;
-                true
-            }
-            Some(Holds::Ours) => {
-                self.clear_step(id, 0);
-                false
-            }
-            _ => {
-                self.residue_left(id);
-                false
-            }
+        let stand_in = agent.profile.composer.placeholder.as_ref();
+        let whole = composer.hidden == 0 && stand_in.is_none_or(|p| !p.is_match(&composer.text));
+        // What cannot be seen whole could have been changed by a person since.
+        let trusted = whole || agent.human_at.is_none_or(|at| at < left.at);
+        let ours = agent.holds(&left.pieces) == Some(Holds::Ours)
+            || (left.clearing && whole && begins(&left.pieces, &composer.text));
+        if trusted && ours {
+            self.clear_step(id, 0);
+        } else {
+            self.left_alone(id);
         }
+        false
     }
 
-    pub(super) fn residue_left(&mut self, id: AgentId) {
+    fn left_alone(&mut self, id: AgentId) {
         let Some(delivery) = self.agents.get_mut(&id).and_then(|a| a.delivery.take()) else {
             return;
         };
@@ -89,36 +76,35 @@ impl Hub {
     }
 
     /// One clearing key, or on to typing when the composer is empty.
-    pub(super) fn clear_step(&mut self, id: AgentId, presses: u32) {
+    fn clear_step(&mut self, id: AgentId, presses: u32) {
         let token = self.token();
         let now = self.now.mono;
         let gap = self.timing.clear_gap_ms;
         let Some(agent) = self.agents.get_mut(&id) else { return };
-        let empty = agent.facts.composer.as_ref().is_some_and(|c| c.text.trim().is_empty());
+        let empty = agent.facts.composer.as_ref().is_some_and(|c| !c.filled());
         let rules = &agent.profile.composer;
         let (key, max) = (rules.clear.clone(), rules.clear_max);
         let Some(delivery) = agent.delivery.as_mut() else { return };
         if empty {
-            let hop = delivery.hop;
-            if let Some(h) = self.hops.get_mut(&hop) {
-                h.residue = None;
+            if let Some(h) = self.hops.get_mut(&delivery.hop) {
                 h.note("what had been typed before was cleared, then typed again");
             }
-            delivery.next = 0;
-            delivery.typed.clear();
             self.write_next(id);
             return;
         }
         if key.is_empty() || presses >= max {
-            self.residue_left(id);
+            self.left_alone(id);
             return;
         }
         delivery.stage = Stage::Clearing(presses + 1, now + gap);
+        if let Some(left) = agent.left.as_mut() {
+            left.clearing = true;
+        }
         self.out.push(Effect::Write { agent: id, token, text: key });
     }
 
     /// The last look before Enter.
-    pub(super) fn look_enter(&mut self, id: AgentId, idle: bool, until: u64) {
+    fn look_enter(&mut self, id: AgentId, idle: bool, until: u64) {
         let now = self.now.mono;
         let retry = self.timing.check_retry_ms;
         let gate = self.gate;
@@ -127,8 +113,8 @@ impl Hub {
             self.disturb(id);
             return;
         }
-        let Some(text) = agent.delivery.as_ref().map(|d| d.text.clone()) else { return };
-        let holds = composer_holds(agent, &text);
+        let Some(delivery) = agent.delivery.as_ref() else { return };
+        let holds = agent.holds(&delivery.typed);
         if gate && agent.profile.submit.echo && holds != Some(Holds::Ours) {
             if now < until {
                 if let Some(d) = agent.delivery.as_mut() {
@@ -136,14 +122,19 @@ impl Hub {
                 }
                 return;
             }
-            let (hop, typed) = match agent.delivery.take() {
-                Some(d) => (d.hop, d.typed),
-                None => return,
-            };
+            let Some(delivery) = agent.delivery.take() else { return };
+            let hop = delivery.hop;
+            agent.left = Some(Left {
+                hop,
+                pieces: delivery.typed,
+                pending: None,
+                bytes: delivery.bytes,
+                at: now,
+                clearing: false,
+                refused: false,
+                stuck: false,
+            });
             self.out.push(Effect::HoldSize { agent: id, hold: false });
-            if let Some(h) = self.hops.get_mut(&hop) {
-                h.residue = Some(Residue { typed, ..Residue::default() });
-            }
             let text = match holds {
                 Some(Holds::Empty) => "the text did not appear in the composer; Enter was not sent",
                 _ => {
@@ -158,13 +149,16 @@ impl Hub {
 
     /// A second Enter, only on fresh evidence: the program wrote something since the first, and our
     /// whole text still stands in the composer of an idle agent.
-    pub(super) fn look_second(&mut self, id: AgentId, idle: bool, until: u64) {
-        let Some(agent) = self.agents.get_mut(&id) else { return };
+    fn look_second(&mut self, id: AgentId, idle: bool, until: u64) {
+        let Some(agent) = self.agents.get(&id) else { return };
         let Some(delivery) = agent.delivery.as_ref() else { return };
-        let fresh = agent.view.as_ref().is_some_and(|v| v.bytes > delivery.bytes);
-        let ours = composer_holds(agent, &delivery.text) == Some(Holds::Ours);
-        if idle && fresh && ours && delivery.enters == 1 && self.gate {
-            let hop = delivery.hop;
+        let fresh = agent.view.as_ref().is_some_and(|v| v.bytes > delivery.bytes_now);
+        let ours = agent.holds(&delivery.typed) == Some(Holds::Ours);
+        let alone = agent.human_at.is_none_or(|at| at < delivery.entered_at);
+        let hop = delivery.hop;
+        let project = &agent.project;
+        let held = self.hops.get(&hop).is_none_or(|h| self.held_back(project, h).is_some());
+        if idle && fresh && ours && alone && !held && delivery.enters == 1 && self.gate {
             if let Some(h) = self.hops.get_mut(&hop) {
                 h.note("a second Enter was sent: the text still stood in the composer");
             }
@@ -177,15 +171,22 @@ impl Hub {
         delivery.stage = Stage::Submitted(self.now.mono, None, until);
     }
 
-    pub(super) fn press_enter(&mut self, id: AgentId) {
+    fn press_enter(&mut self, id: AgentId) {
         let token = self.token();
         let now = self.now;
         let Some(agent) = self.agents.get_mut(&id) else { return };
         let key = agent.profile.submit.key.clone();
         let bytes = agent.view.as_ref().map_or(0, |v| v.bytes);
+        let text = agent.delivery.as_ref().map(|d| d.text.clone()).unwrap_or_default();
+        let before = Before { row: agent.mark(), times: agent.echoes_of(&text, None) };
         let Some(delivery) = agent.delivery.as_mut() else { return };
         delivery.stage = Stage::Entering(token);
-        delivery.bytes = bytes;
+        delivery.asked = now.mono;
+        delivery.bytes_now = bytes;
+        delivery.dropping = false;
+        if delivery.enters == 0 {
+            (delivery.before, delivery.entered_at) = (before, now.mono);
+        }
         delivery.enters += 1;
         let hop = delivery.hop;
         if let Some(h) = self.hops.get_mut(&hop) {
@@ -195,4 +196,9 @@ impl Hub {
         self.out.push(Effect::Write { agent: id, token, text: key });
         self.publish_hop(hop);
     }
+}
+
+/// Whether a composer shows a beginning of what was typed: clearing it has begun.
+fn begins(pieces: &[String], shown: &str) -> bool {
+    text::fold(&pieces.concat()).starts_with(&text::fold(shown))
 }

@@ -29,6 +29,7 @@ pub mod text;
 mod timing;
 mod turns;
 mod watch;
+mod writes;
 
 pub use hub::Hub;
 pub use io::{Effect, Evidence, Input, Now, RestoredHop, Spawn};

@@ -199,6 +199,12 @@ impl Agent {
             let text = "its dialog has just closed";
             return Some(Verdict::new(Phase::Unknown, Rung::Screen, "just_answered", text));
         }
+        let own = self.view.as_ref().is_some_and(|v| v.foreground == Some(true));
+        let told = self.uses(Rung::Osc) && self.seen.osc.is_some();
+        if self.is_line() && !own && !told {
+            let text = "nothing says which program has its terminal";
+            return Some(Verdict::new(Phase::Unknown, Rung::Foreground, "no_foreground", text));
+        }
         if self.is_line() && now < self.changed + timing.shell_quiet_ms {
             return Some(Verdict::new(Phase::Busy, Rung::Foreground, "output", "writes output"));
         }

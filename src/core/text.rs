@@ -192,59 +192,85 @@ pub enum Holds {
     Other,
 }
 
-/// Compares a composer's content with a text that was typed into it. `hidden` is how many rows the
-/// program says it hides above what it shows; then what it shows must be the text's own end.
+/// Compares a composer's content with a text that was typed into it in one piece. `hidden` is how
+/// many rows the program says it hides above what it shows; then what it shows must be the
+/// text's own end.
 #[must_use]
 pub fn holds(composer: &str, hidden: usize, typed: &str, placeholder: Option<&Pattern>) -> Holds {
-    let shown = fold(composer);
-    if shown.is_empty() {
-        return Holds::Empty;
-    }
-    let ours = fold(typed);
-    if ours.is_empty() {
-        return Holds::Other;
-    }
-    if hidden == 0 && shown == ours {
-        return Holds::Ours;
-    }
-    if hidden > 0 {
-        // A row hides at least nothing and at most a row's width; more than the text has cannot be.
-        let fits = shown.len() < ours.len() && ours.ends_with(shown.as_str());
-        return if fits { Holds::Ours } else { Holds::Other };
-    }
-    let Some(pattern) = placeholder else { return Holds::Other };
-    holds_placeholder(composer, typed, &ours, pattern)
+    holds_pieces(composer, hidden, &[typed], placeholder)
 }
 
-/// A composer that shows a stand-in: what is around it must be the text's own start and end, and
-/// the number of lines it names (its first group) must fit what it stands for.
-fn holds_placeholder(composer: &str, typed: &str, ours: &str, pattern: &Pattern) -> Holds {
-    let (Some(first), Some(last)) =
-        (pattern.0.find(composer), pattern.0.find_iter(composer).last())
-    else {
-        return Holds::Other;
-    };
-    let head = fold(&composer[..first.start()]);
-    let tail = fold(&composer[last.end()..]);
-    if head.len() + tail.len() >= ours.len()
-        || !ours.starts_with(head.as_str())
-        || !ours.ends_with(tail.as_str())
-    {
-        return Holds::Other;
+/// The same for a text that was written in pieces. A program may show its own stand-in for a
+/// long piece, for the whole of it and nothing else; the number of lines that it names (the
+/// pattern's first group) must fit.
+#[must_use]
+pub fn holds_pieces<S: AsRef<str>>(
+    composer: &str,
+    hidden: usize,
+    pieces: &[S],
+    placeholder: Option<&Pattern>,
+) -> Holds {
+    let mut shown = Vec::new();
+    let mut rest = 0;
+    for mark in placeholder.into_iter().flat_map(|p| p.0.captures_iter(composer)) {
+        let Some(whole) = mark.get(0).filter(|m| !m.is_empty()) else { continue };
+        shown.push(Shown::Text(fold(&composer[rest..whole.start()])));
+        shown.push(Shown::StandIn(mark.get(1).and_then(|m| m.as_str().trim().parse().ok())));
+        rest = whole.end();
     }
-    let named: usize = pattern
-        .0
-        .captures_iter(composer)
-        .filter_map(|c| c.get(1).and_then(|m| m.as_str().parse::<usize>().ok()))
-        .sum();
-    let has = typed.trim_end_matches('\n').matches('\n').count();
-    let literal_lines = composer[..first.start()].matches('\n').count()
-        + composer[last.end()..].matches('\n').count();
-    // The stand-in counts newlines; programs differ by one at its edges.
-    if named > 0 && (named + literal_lines > has + 1 || named + literal_lines + 1 < has) {
-        return Holds::Other;
+    shown.push(Shown::Text(fold(&composer[rest..])));
+    shown.retain(|s| !matches!(s, Shown::Text(text) if text.is_empty()));
+    if shown.is_empty() {
+        return if hidden == 0 { Holds::Empty } else { Holds::Other };
     }
-    Holds::Ours
+    let typed: Vec<(String, &str)> =
+        pieces.iter().map(|p| (fold(p.as_ref()), p.as_ref())).collect();
+    if fits(&shown, &typed, hidden > 0) { Holds::Ours } else { Holds::Other }
+}
+
+/// A part of what a composer shows.
+enum Shown {
+    Text(String),
+    /// A stand-in and the number of lines it names.
+    StandIn(Option<usize>),
+}
+
+/// Whether what is shown is made of the pieces, seen from the end. With `hidden` rows it is only
+/// their end, and something of them must be left over.
+fn fits(shown: &[Shown], pieces: &[(String, &str)], hidden: bool) -> bool {
+    let empty = |pieces: &[(String, &str)]| pieces.iter().all(|(folded, _)| folded.is_empty());
+    match shown.split_last() {
+        None => hidden != empty(pieces),
+        Some((Shown::StandIn(lines), before)) => {
+            let Some(last) = pieces.iter().rposition(|(folded, _)| !folded.is_empty()) else {
+                return false;
+            };
+            stands_for(*lines, pieces[last].1) && fits(before, &pieces[..last], hidden)
+        }
+        Some((Shown::Text(text), before)) => {
+            let mut left = text.as_str();
+            for (i, (folded, _)) in pieces.iter().enumerate().rev() {
+                if let Some(rest) = left.strip_suffix(folded.as_str()) {
+                    left = rest;
+                } else {
+                    // Its beginning may be among the hidden rows.
+                    return hidden && before.is_empty() && folded.ends_with(left);
+                }
+                if left.is_empty() {
+                    return fits(before, &pieces[..i], hidden);
+                }
+            }
+            false
+        }
+    }
+}
+
+/// Whether a stand-in can be for a piece: programs use them for long ones only, and count its
+/// newlines, give or take one at the edges.
+fn stands_for(lines: Option<usize>, piece: &str) -> bool {
+    let newlines = piece.matches('\n').count();
+    let long = newlines >= 2 || piece.chars().count() >= 100;
+    long && lines.is_none_or(|n| n.abs_diff(newlines) <= 1)
 }
 
 /// The placeholders of a `prompt-wrap` template.
@@ -266,7 +292,7 @@ pub fn render(template: &str, values: &BTreeMap<&str, String>) -> Result<String,
     while let Some(i) = rest.find(['{', '}']) {
         out.push_str(&rest[..i]);
         let tail = &rest[i..];
-        let position = at + i + 1;
+        let position = at + rest[..i].chars().count() + 1;
         let used = if tail.starts_with("{{") || tail.starts_with("}}") {
             out.push_str(&tail[..1]);
             2
@@ -289,7 +315,7 @@ pub fn render(template: &str, values: &BTreeMap<&str, String>) -> Result<String,
             out.push_str(values.get(name).map_or("", String::as_str));
             end + 1
         };
-        at += i + used;
+        at += rest[..i + used].chars().count();
         rest = &rest[i + used..];
     }
     out.push_str(rest);

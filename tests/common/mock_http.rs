@@ -154,7 +154,8 @@ impl Said {
     fn kind(&self, body: &Value) -> Kind {
         if body["tools"].as_array().is_none_or(Vec::is_empty) {
             Kind::Side
-        } else if self.has_result {
+        } else if self.has_result && self.text.is_empty() {
+            // With words beside it, it is the result of a refused call that the next prompt brings.
             Kind::ToolResult
         } else {
             Kind::Prompt

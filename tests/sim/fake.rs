@@ -87,13 +87,67 @@ pub struct Fake {
     pub extract: Option<Result<Answer, NoAnswer>>,
     /// Readings of its record are never answered.
     pub mute: bool,
+    /// Its terminal takes no writes: they wait until they are dropped or it is unclogged.
+    pub clogged: bool,
+    /// Of a write that is dropped while it is clogged, this many bytes got through.
+    pub takes: usize,
+    /// Writes that wait: number and text.
+    pub pending: Vec<(u64, String)>,
+    /// This many looks are never answered.
+    pub deaf: u32,
+    /// It has not asked for bracketed paste.
+    pub unbracketed: bool,
+    /// It is inside a paste.
+    pub pasting: bool,
+    /// The beginning of a sequence whose rest has not come yet.
+    pub held: String,
+    /// It draws on the alternate screen, its composer at the bottom of so many rows.
+    pub alt: Option<usize>,
+    /// A shell: a prompt, and what runs in its foreground.
+    pub shell: Option<Shell>,
+}
+
+/// What a fake shell shows.
+#[derive(Debug, Clone)]
+pub struct Shell {
+    pub prompt: String,
+    /// A command of it has the terminal.
+    pub running: bool,
+    /// What the host knows of the foreground.
+    pub told: bool,
 }
 
 impl Fake {
-    pub fn view(&self) -> ScreenView {
+    fn shell_view(&self, shell: &Shell) -> ScreenView {
         let mut rows: Vec<Row> =
             self.rows.iter().map(|r| Row { text: r.clone(), ..Row::default() }).collect();
-        let cursor;
+        let mut cursor = (rows.len(), 0);
+        if !shell.running {
+            for (i, line) in self.composer.split('\n').enumerate() {
+                let text = if i == 0 { format!("{}{line}", shell.prompt) } else { line.to_owned() };
+                cursor = (rows.len(), text.chars().count());
+                rows.push(Row { text: text.trim_end().to_owned(), ..Row::default() });
+            }
+        }
+        rows.resize(rows.len().max(24), Row::default());
+        ScreenView {
+            rows,
+            cols: 80,
+            cursor,
+            bracketed_paste: !self.unbracketed && !shell.running,
+            bytes: self.bytes,
+            foreground: shell.told.then_some(!shell.running),
+            ..ScreenView::default()
+        }
+    }
+
+    pub fn view(&self) -> ScreenView {
+        if let Some(shell) = &self.shell {
+            return self.shell_view(shell);
+        }
+        let mut rows: Vec<Row> =
+            self.rows.iter().map(|r| Row { text: r.clone(), ..Row::default() }).collect();
+        let mut cursor;
         if self.busy {
             rows.push(Row { text: "✶ Working… (1s)".into(), ..Row::default() });
         }
@@ -125,12 +179,18 @@ impl Fake {
             rows.push(Row { text: "──────────".into(), ..Row::default() });
             rows.push(Row { text: "  ? for shortcuts".into(), ..Row::default() });
         }
+        if let Some(height) = self.alt {
+            let over = rows.len().saturating_sub(height);
+            rows.drain(..over);
+            cursor.0 -= over;
+        }
         ScreenView {
             rows,
             cols: if self.cols == 0 { 80 } else { self.cols },
             cursor,
             title: self.title.clone(),
-            bracketed_paste: true,
+            bracketed_paste: !self.unbracketed,
+            alt_screen: self.alt.is_some(),
             bytes: self.bytes,
             ..ScreenView::default()
         }
@@ -145,14 +205,33 @@ impl Fake {
         }
         self.bytes += 1;
         let mut submitted = None;
-        let mut rest = text;
+        let text = std::mem::take(&mut self.held) + text;
+        let mut rest = text.as_str();
+        for mark in ["\u{1b}[200~", "\u{1b}[201~"] {
+            let cut = (1..mark.len()).rev().find(|n| rest.ends_with(&mark[..*n]));
+            if let Some(n) = cut {
+                self.held = rest[rest.len() - n..].to_owned();
+                rest = &rest[..rest.len() - n];
+            }
+        }
         while !rest.is_empty() {
-            if let Some(r) = rest.strip_prefix("\u{1b}[200~") {
-                let end = r.find("\u{1b}[201~").expect("a paste has an end");
+            if self.pasting {
+                let end = rest.find("\u{1b}[201~");
                 if !self.dialog {
-                    self.composer.push_str(&r[..end]);
+                    self.composer.push_str(&rest[..end.unwrap_or(rest.len())]);
                 }
-                rest = &r[end + 6..];
+                self.pasting = end.is_none();
+                rest = end.map_or("", |end| &rest[end + 6..]);
+                continue;
+            }
+            if let Some(r) = rest.strip_prefix("\u{1b}[200~") {
+                self.pasting = true;
+                rest = r;
+                continue;
+            }
+            // The end of a paste that is not open is no key that does anything.
+            if let Some(r) = rest.strip_prefix("\u{1b}[201~") {
+                rest = r;
                 continue;
             }
             let c = rest.chars().next().unwrap();

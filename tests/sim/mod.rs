@@ -4,7 +4,7 @@
 
 mod fake;
 
-pub use fake::{ALL, Fake, profile};
+pub use fake::{ALL, Fake, Shell, profile};
 
 use mado::core::dialect::{Answer, HookEvent, NoAnswer, RecordEvent, StatusState};
 use mado::core::profile::Profile;
@@ -120,16 +120,30 @@ impl Sim {
                     self.feed(Input::WriteDropped { agent, token, written: 0 });
                     return;
                 }
+                if fake.clogged {
+                    fake.pending.push((token, text));
+                    return;
+                }
                 fake.writes.push((now, text.clone()));
-                let submitted = fake.read(&text);
-                self.feed(Input::Written { agent, token });
-                self.show(agent);
-                if let Some(prompt) = submitted {
-                    self.begin(agent, &prompt);
+                self.wrote(agent, token, &text);
+            }
+            Effect::DropWrites { agent } => {
+                let Some(fake) = self.agents.get_mut(&agent) else { return };
+                let (pending, takes) = (std::mem::take(&mut fake.pending), fake.takes);
+                for (token, text) in pending {
+                    let written = takes.min(text.len());
+                    let fake = self.agents.get_mut(&agent).unwrap();
+                    fake.takes = 0;
+                    fake.read(std::str::from_utf8(&text.as_bytes()[..written]).unwrap());
+                    self.feed(Input::WriteDropped { agent, token, written });
                 }
             }
             Effect::Check { agent, token } => {
-                let Some(fake) = self.agents.get(&agent) else { return };
+                let Some(fake) = self.agents.get_mut(&agent) else { return };
+                if fake.deaf > 0 {
+                    fake.deaf -= 1;
+                    return;
+                }
                 let view = Box::new(fake.view());
                 self.feed(Input::Checked { agent, token, view });
             }
@@ -158,6 +172,61 @@ impl Sim {
         }
     }
 
+    /// A write reaches the agent's terminal, and the agent takes it.
+    fn wrote(&mut self, agent: AgentId, token: u64, text: &str) {
+        let Some(fake) = self.agents.get_mut(&agent) else { return };
+        let submitted = fake.read(text);
+        self.feed(Input::Written { agent, token });
+        self.show(agent);
+        if let Some(prompt) = submitted {
+            self.begin(agent, &prompt);
+        }
+    }
+
+    /// The terminal takes writes again.
+    pub fn unclog(&mut self, agent: AgentId) {
+        let fake = self.fake(agent);
+        fake.clogged = false;
+        for (token, text) in std::mem::take(&mut fake.pending) {
+            let now = self.now;
+            self.fake(agent).writes.push((now, text.clone()));
+            self.wrote(agent, token, &text);
+        }
+    }
+
+    /// A frozen agent goes on: it takes what was written meanwhile and renders.
+    pub fn thaw(&mut self, agent: AgentId) {
+        let fake = self.fake(agent);
+        fake.frozen = false;
+        let unread = std::mem::take(&mut fake.unread);
+        let submitted = fake.read(&unread);
+        self.show(agent);
+        if let Some(prompt) = submitted {
+            self.begin(agent, &prompt);
+        }
+    }
+
+    /// Opens a shell at its prompt.
+    pub fn open_shell(&mut self, name: &str) -> AgentId {
+        let p = OpenParams {
+            profile: "shell".into(),
+            name: Some(name.into()),
+            project: PROJECT.into(),
+            cwd: "/p".into(),
+            ..OpenParams::default()
+        };
+        let text = include_str!("../../profiles/shell.toml");
+        let profile: Profile = toml::from_str(&format!("name = \"shell\"\n{text}")).unwrap();
+        self.request_with(EDITOR, None, Some(profile), Request::Open(p)).unwrap();
+        let id = self.names[name];
+        let shell = Shell { prompt: "$ ".into(), running: false, told: true };
+        let fake = self.fake(id);
+        (fake.shell, fake.manual) = (Some(shell), true);
+        self.show(id);
+        self.run(500);
+        id
+    }
+
     /// The agent renders.
     pub fn show(&mut self, agent: AgentId) {
         let Some(fake) = self.agents.get_mut(&agent) else { return };
@@ -175,6 +244,12 @@ impl Sim {
         fake.submits.push(prompt.to_owned());
         fake.turn += 1;
         let turn = format!("t{}", fake.turn);
+        if let Some(shell) = &fake.shell {
+            let shown = format!("{}{prompt}", shell.prompt);
+            fake.rows.extend(shown.split('\n').map(str::to_owned));
+            self.show(agent);
+            return;
+        }
         let prompt = prompt.trim().to_owned();
         for (i, line) in prompt.split('\n').enumerate() {
             fake.rows.push(if i == 0 { format!("❯ {line}") } else { format!("  {line}") });

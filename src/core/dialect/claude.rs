@@ -290,9 +290,15 @@ pub struct Transcript {
     newest: Option<String>,
     /// Lines up to this time were read before the file was replaced.
     known: Option<String>,
+    /// What came before any prompt, with its time. 2.1.197 under load writes a session's first
+    /// prompt after the answer to it.
+    early: Vec<(Option<String>, RecordEvent)>,
 }
 
 impl Transcript {
+    /// The most events that are kept until their prompt comes.
+    const EARLY: usize = 256;
+
     /// A reader that passes over lines older than `since` (milliseconds since the epoch): a resumed
     /// session's transcript begins with turns that are long over.
     #[must_use]
@@ -306,38 +312,64 @@ impl Transcript {
     }
 
     /// Takes the next line.
-    pub fn line(&mut self, line: &str) -> Result<Option<RecordEvent>, Unreadable> {
-        let line = parse_line(line)?;
-        if let Some(at) = line.at {
-            let old = self.since.as_ref().is_some_and(|since| at < *since)
-                || self.known.as_ref().is_some_and(|known| at <= *known);
+    pub fn line(&mut self, line: &str) -> Result<Vec<RecordEvent>, Unreadable> {
+        let Line { kind, at } = parse_line(line)?;
+        if let Some(at) = &at {
+            let old = self.since.as_ref().is_some_and(|since| at < since)
+                || self.known.as_ref().is_some_and(|known| at <= known);
             if old {
-                return Ok(None);
+                return Ok(Vec::new());
             }
-            if self.newest.as_ref().is_none_or(|newest| *newest < at) {
-                self.newest = Some(at);
+            if self.newest.as_ref().is_none_or(|newest| newest < at) {
+                self.newest = Some(at.clone());
             }
         }
-        Ok(match line.kind {
+        let event = match kind {
             LineKind::Prompt { turn, text, human } => {
-                self.turn = Some(turn.clone());
-                Some(RecordEvent::Prompt { turn, text, human })
+                let first = self.turn.replace(turn.clone()).is_none();
+                let mut events = vec![RecordEvent::Prompt { turn: turn.clone(), text, human }];
+                if first {
+                    let early = std::mem::take(&mut self.early);
+                    let after = early.into_iter().filter(|(when, _)| *when >= at);
+                    events.extend(after.map(|(_, event)| in_turn(event, &turn)));
+                }
+                return Ok(events);
             }
             LineKind::Command { turn, .. } | LineKind::Within { turn } => {
                 self.turn = turn.or(self.turn.take());
-                None
+                return Ok(Vec::new());
             }
             LineKind::Message { id, texts, .. } if !texts.is_empty() => {
                 let text = texts.join("\n");
-                Some(RecordEvent::Answer { turn: self.turn.clone(), message: id, text })
+                RecordEvent::Answer { turn: self.turn.clone(), message: id, text }
             }
             LineKind::Interrupted { turn } => {
-                Some(RecordEvent::Interrupted { turn: turn.or(self.turn.clone()) })
+                RecordEvent::Interrupted { turn: turn.or(self.turn.clone()) }
             }
-            LineKind::ApiError { code, text } => Some(RecordEvent::ApiError { code, text }),
-            LineKind::TurnEnd => Some(RecordEvent::TurnEnd { turn: self.turn.clone() }),
-            LineKind::Message { .. } | LineKind::Other => None,
-        })
+            LineKind::ApiError { code, text } => RecordEvent::ApiError { code, text },
+            LineKind::TurnEnd => RecordEvent::TurnEnd { turn: self.turn.clone() },
+            LineKind::Message { .. } | LineKind::Other => return Ok(Vec::new()),
+        };
+        if self.turn.is_some() {
+            return Ok(vec![event]);
+        }
+        if self.early.len() < Self::EARLY {
+            self.early.push((at, event));
+        }
+        Ok(Vec::new())
+    }
+}
+
+/// The same event with its turn.
+fn in_turn(event: RecordEvent, name: &str) -> RecordEvent {
+    let named = Some(name.to_owned());
+    match event {
+        RecordEvent::Answer { message, text, .. } => {
+            RecordEvent::Answer { turn: named, message, text }
+        }
+        RecordEvent::TurnEnd { .. } => RecordEvent::TurnEnd { turn: named },
+        RecordEvent::Interrupted { .. } => RecordEvent::Interrupted { turn: named },
+        other => other,
     }
 }
 

@@ -115,10 +115,10 @@ pub(crate) enum Reader {
 }
 
 impl Reader {
-    fn line(&mut self, line: &str) -> Result<Option<RecordEvent>, String> {
+    fn line(&mut self, line: &str) -> Result<Vec<RecordEvent>, String> {
         match self {
             Reader::Claude(transcript) => transcript.line(line).map_err(|e| e.to_string()),
-            Reader::Demo => demo::parse_line(line),
+            Reader::Demo => demo::parse_line(line).map(|event| event.into_iter().collect()),
         }
     }
 
@@ -147,9 +147,10 @@ pub fn holds_prompt(
     loop {
         match lines.next_line()? {
             Back::Line(line) => {
-                if let Ok(Some(RecordEvent::Prompt { text, .. })) = reader.line(&line)
-                    && fits(&text)
-                {
+                let events = reader.line(&line).unwrap_or_default();
+                let is =
+                    |e: &RecordEvent| matches!(e, RecordEvent::Prompt { text, .. } if fits(text));
+                if events.iter().any(is) {
                     return Ok(true);
                 }
             }

@@ -119,34 +119,48 @@ impl Bell {
         Bell { watcher: made.ok(), folders: BTreeSet::new(), names, trouble }
     }
 
-    /// Watches exactly these folders for these names. `false`: not all of them can be watched now.
-    fn watch(&mut self, folders: &BTreeSet<PathBuf>, names: Vec<OsString>) -> bool {
+    /// Watches exactly these folders for these names.
+    fn watch(&mut self, folders: &BTreeSet<PathBuf>, names: Vec<OsString>) -> Hearing {
         *self.names.lock().unwrap_or_else(PoisonError::into_inner) = names;
-        let Some(watcher) = self.watcher.as_mut() else { return false };
+        let Some(watcher) = self.watcher.as_mut() else { return Hearing::Partly };
         for gone in self.folders.difference(folders) {
             let _ = watcher.unwatch(gone);
         }
         self.folders.retain(|f| folders.contains(f));
-        let mut all = true;
+        let mut hearing = Hearing::All;
         for folder in folders {
             // A folder that was removed and made again has lost its watch.
             if !folder.is_dir() {
                 self.folders.remove(folder);
-                all = false;
+                hearing = Hearing::Partly;
             } else if !self.folders.contains(folder) {
                 match watcher.watch(folder, RecursiveMode::NonRecursive) {
                     Ok(()) => {
                         self.folders.insert(folder.clone());
+                        if hearing == Hearing::All {
+                            hearing = Hearing::New;
+                        }
                     }
                     Err(e) => {
                         self.trouble = Some(e.to_string());
-                        all = false;
+                        hearing = Hearing::Partly;
                     }
                 }
             }
         }
-        all
+        hearing
     }
+}
+
+/// What the bell can hear.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Hearing {
+    /// Everything, since before the files were looked at.
+    All,
+    /// Everything from now on; what happened between the look and now may be missed.
+    New,
+    /// Some folders are not there or cannot be watched.
+    Partly,
 }
 
 /// Reading a file is an event, too: reacting to that would never end.
@@ -183,6 +197,8 @@ struct State {
     session: Option<(String, Option<PathBuf>)>,
     transcript: Option<(Follower, Reader)>,
     told: BTreeSet<String>,
+    /// It has been busy: a transcript is to be there.
+    worked: bool,
 }
 
 impl State {
@@ -196,6 +212,7 @@ impl State {
             session: None,
             transcript: None,
             told: BTreeSet::new(),
+            worked: false,
         }
     }
 
@@ -226,6 +243,14 @@ impl State {
         look.sooner(if self.began.elapsed() < STARTING { SOON } else { SLOW });
     }
 
+    fn heard(&self, look: &mut Look, hearing: Hearing) {
+        match hearing {
+            Hearing::All => {}
+            Hearing::New => look.sooner(Duration::ZERO),
+            Hearing::Partly => self.missing(look),
+        }
+    }
+
     fn look_demo(&mut self, look: &mut Look) {
         let path = self.subject.path.clone();
         if self.transcript.is_none() {
@@ -234,9 +259,8 @@ impl State {
             self.transcript = Some((follower, Reader::Demo));
         }
         let folders: BTreeSet<PathBuf> = path.parent().map(Path::to_path_buf).into_iter().collect();
-        if !self.bell.watch(&folders, names([Some(path.as_path())])) {
-            self.missing(look);
-        }
+        let hearing = self.bell.watch(&folders, names([Some(path.as_path())]));
+        self.heard(look, hearing);
         self.read_transcript(look);
     }
 
@@ -289,6 +313,7 @@ impl State {
                 if self.session.as_ref().is_some_and(|(id, _)| *id != status.session) {
                     return look.sooner(Duration::ZERO);
                 }
+                self.worked |= status.state != Some(StatusState::Idle) && status.state.is_some();
                 self.status = Some(status.clone());
                 look.updates.push(RecordUpdate::Status(status));
             }
@@ -375,8 +400,7 @@ impl State {
         let mut problems = Vec::new();
         for line in &batch.lines {
             match reader.line(line) {
-                Ok(Some(event)) => look.updates.push(RecordUpdate::Record(event)),
-                Ok(None) => {}
+                Ok(events) => look.updates.extend(events.into_iter().map(RecordUpdate::Record)),
                 Err(e) => problems.push(e),
             }
         }
@@ -394,19 +418,35 @@ impl State {
     /// What wakes the next look.
     fn set_bell(&mut self, look: &mut Look, process: Process, config: &Path) {
         let status_path = claude::status_path(config, process.pid);
-        let transcript = self.session.as_ref().and_then(|(_, path)| path.clone());
+        let projects = config.join("projects");
         let mut folders = BTreeSet::from([config.join("sessions")]);
-        folders.extend(transcript.as_ref().and_then(|p| p.parent()).map(Path::to_path_buf));
-        let all = self.bell.watch(&folders, names([Some(&status_path), transcript.as_deref()]));
-        if !all || self.session.is_none() {
+        let transcript = match &self.session {
+            Some((_, Some(path))) => Some(path.clone()),
+            Some((id, None)) => Some(projects.join(self.project_dir()).join(format!("{id}.jsonl"))),
+            None => None,
+        };
+        // Until the transcript is there, its folder may be still to come, and that one's.
+        let above = transcript.as_deref().and_then(Path::parent);
+        let nearest = [above, Some(projects.as_path()), Some(config)].into_iter().flatten();
+        folders.extend(nearest.map(Path::to_path_buf).find(|f| f.is_dir()));
+        let wanted = [Some(status_path.as_path()), transcript.as_deref(), above, Some(&projects)];
+        let hearing = self.bell.watch(&folders, names(wanted));
+        self.heard(look, hearing);
+        if self.session.is_none() {
             self.missing(look);
         }
+        let found = self.session.as_ref().is_some_and(|(_, path)| path.is_some());
         match self.status.as_ref().and_then(|s| s.state) {
-            Some(StatusState::Idle) => {}
-            // The first prompt's transcript is made while it works; its folder may be new.
-            Some(StatusState::Busy) if transcript.is_none() => look.sooner(SOON),
+            Some(StatusState::Idle) if found || !self.worked => {}
+            // The first prompt's transcript is made while it works, or even later (2.1.197).
+            Some(StatusState::Busy) if !found => look.sooner(SOON),
             _ => look.sooner(SLOW),
         }
+    }
+
+    fn project_dir(&self) -> String {
+        let cwd = self.status.as_ref().and_then(|s| s.cwd.as_deref()).map(Path::new);
+        claude::project_dir(cwd.unwrap_or(&self.subject.cwd))
     }
 }
 

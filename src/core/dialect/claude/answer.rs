@@ -1,6 +1,6 @@
 //! The last answer of a transcript that is read from its end.
 
-use super::{LineKind, Unreadable, parse_line};
+use super::{Line, LineKind, Unreadable, parse_line};
 use crate::core::dialect::{Answer, NoAnswer};
 
 /// What a [`AnswerFinder`] says after a line.
@@ -17,11 +17,16 @@ pub enum Found {
 /// The answer is the text of the last message after the last prompt, whoever wrote the prompt: a
 /// background task that ends begins a turn of its own, and the answer to that is not the answer
 /// to what was asked before. An error or an interruption after the last message hides it.
+///
+/// *After* is a matter of the lines' times where a prompt is the newest line: 2.1.197 under load
+/// writes a session's first prompt after the answer to it.
 #[derive(Debug, Clone, Default)]
 pub struct AnswerFinder {
     ended: bool,
     message: Option<Collected>,
     turn: Option<String>,
+    /// The last prompt, when nothing was written after it.
+    prompt: Option<Asked>,
     damaged: usize,
 }
 
@@ -33,6 +38,13 @@ struct Collected {
     stop: Option<String>,
 }
 
+#[derive(Debug, Clone)]
+struct Asked {
+    turn: String,
+    text: String,
+    at: String,
+}
+
 impl AnswerFinder {
     /// A new one.
     #[must_use]
@@ -42,7 +54,7 @@ impl AnswerFinder {
 
     /// Takes the next older line.
     pub fn line(&mut self, line: &str) -> Found {
-        let line = match parse_line(line) {
+        let Line { kind, at } = match parse_line(line) {
             Ok(line) => line,
             // A line that a crash cut off stays in the file for ever.
             Err(Unreadable::NotJson(_)) => {
@@ -51,7 +63,16 @@ impl AnswerFinder {
             }
             Err(e) => return Found::Done(Err(NoAnswer::Malformed(e.to_string()))),
         };
-        match line.kind {
+        if matches!(kind, LineKind::Other) {
+            return Found::More;
+        }
+        // Of what stands before the last prompt, only what was written later counts.
+        if let Some(prompt) = &self.prompt
+            && at.as_ref().is_none_or(|at| *at < prompt.at)
+        {
+            return Found::Done(self.end());
+        }
+        match kind {
             LineKind::Message { id, texts, stop } => {
                 match self.message.as_mut() {
                     None => {
@@ -63,7 +84,14 @@ impl AnswerFinder {
                 }
                 Found::More
             }
-            LineKind::Prompt { turn, text, .. } => Found::Done(self.answer(Some(turn), Some(text))),
+            LineKind::Prompt { turn, text, .. } => match at {
+                Some(at) if self.message.is_none() && self.prompt.is_none() => {
+                    self.prompt = Some(Asked { turn, text, at });
+                    Found::More
+                }
+                _ if self.prompt.is_some() => Found::Done(self.end()),
+                _ => Found::Done(self.answer(Some(turn), Some(text))),
+            },
             // Without a message after it, it was a local command, which began no turn.
             LineKind::Command { turn, text } if self.message.is_some() => {
                 Found::Done(self.answer(turn, Some(text)))
@@ -91,8 +119,11 @@ impl AnswerFinder {
         }
     }
 
-    /// There are no older lines.
+    /// There are no older lines that matter.
     pub fn end(&mut self) -> Result<Answer, NoAnswer> {
+        if let Some(Asked { turn, text, .. }) = self.prompt.take() {
+            return self.answer(Some(turn), Some(text));
+        }
         if self.message.is_none() && self.damaged > 0 {
             let n = self.damaged;
             return Err(NoAnswer::Malformed(format!("{n} damaged lines and no prompt")));
@@ -102,8 +133,8 @@ impl AnswerFinder {
 
     /// Older lines are too far away. A tool result on the way may have named the turn.
     pub fn too_far(&mut self, mib: u64) -> Result<Answer, NoAnswer> {
-        if self.message.is_some() && self.turn.is_some() {
-            self.answer(None, None)
+        if self.prompt.is_some() || (self.message.is_some() && self.turn.is_some()) {
+            self.end()
         } else {
             Err(NoAnswer::TooFar(mib))
         }

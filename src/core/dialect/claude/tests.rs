@@ -219,7 +219,7 @@ fn a_prompt_that_quotes_the_programs_own_marks_is_a_prompt() {
 }
 
 fn events(transcript: &str, mut reader: Transcript) -> Vec<RecordEvent> {
-    transcript.lines().filter_map(|l| reader.line(l).unwrap()).collect()
+    transcript.lines().flat_map(|l| reader.line(l).unwrap()).collect()
 }
 
 #[test]
@@ -272,11 +272,33 @@ fn a_replaced_transcript_repeats_nothing() {
     let (_, t) = TRANSCRIPTS[1];
     let half: Vec<&str> = t.lines().take(60).collect();
     let mut reader = Transcript::default();
-    let mut got: Vec<RecordEvent> = half.iter().filter_map(|l| reader.line(l).unwrap()).collect();
+    let mut got: Vec<RecordEvent> = half.iter().flat_map(|l| reader.line(l).unwrap()).collect();
     assert!(got.len() > 3);
     reader.restart();
-    got.extend(t.lines().filter_map(|l| reader.line(l).unwrap()));
+    got.extend(t.lines().flat_map(|l| reader.line(l).unwrap()));
     assert_eq!(got, events(t, Transcript::default()));
+}
+
+#[test]
+fn a_first_prompt_that_is_written_after_its_answer_is_its_prompt() {
+    // Seen: 2.1.197 under load. The times are right, the order is not.
+    for (version, t) in TRANSCRIPTS {
+        let end = t.lines().position(|l| l.contains("\"turn_duration\"")).unwrap();
+        let mut lines: Vec<&str> = t.lines().take(end + 1).collect();
+        let prompt = lines.iter().position(|l| l.contains("\"type\":\"user\"")).unwrap();
+        let prompt = lines.remove(prompt);
+        assert!(events(&lines.join("\n"), Transcript::default()).is_empty(), "{version}");
+        lines.push(prompt);
+        let turn = Some(prompt_id(t, "hello there"));
+        let answer = find(lines.iter().copied()).unwrap();
+        assert_eq!((answer.text.as_str(), &answer.turn), ("ECHO \"hello there\" ENDECHO", &turn));
+        assert!(answer.ended && answer.prompt.as_deref() == Some("hello there"));
+        let told = events(&lines.join("\n"), Transcript::default());
+        assert_eq!(told.len(), 3, "{version}");
+        assert!(matches!(&told[0], RecordEvent::Prompt { text, .. } if text == "hello there"));
+        assert!(matches!(&told[1], RecordEvent::Answer { turn: t, .. } if *t == turn));
+        assert_eq!(told[2], RecordEvent::TurnEnd { turn });
+    }
 }
 
 #[test]

@@ -1,0 +1,147 @@
+//! A shell as a target: a command line executes what it gets.
+
+#![allow(
+    clippy::expect_used,
+    clippy::unwrap_used,
+    reason = "a failed expectation is a failed test"
+)]
+
+mod sim;
+
+use mado::core::Input;
+use mado::proto::*;
+use sim::{ALL, Sim, on};
+
+#[test]
+fn a_command_is_run_accepted_and_answered_by_its_output() {
+    for builtin in [true, false] {
+        let mut sim = Sim::new();
+        let s = sim.open_shell("sh");
+        let hop = sim.send("sh", "make test");
+        while sim.fake(s).submits.is_empty() {
+            sim.run(5);
+        }
+        if !builtin {
+            sim.fake(s).shell.as_mut().unwrap().running = true;
+            sim.show(s);
+        }
+        sim.run(20);
+        assert_eq!(sim.hop(hop).state, HopState::Accepted, "builtin {builtin}");
+        sim.fake(s).rows.push("all good".into());
+        sim.fake(s).shell.as_mut().unwrap().running = false;
+        sim.show(s);
+        sim.run(5_000);
+        assert_eq!(sim.hop(hop).state, HopState::Answered, "builtin {builtin}");
+        let p = AgentParams { project: sim::PROJECT.into(), agent: "sh".into() };
+        let Ok(Reply::Answer(a)) = sim.request(sim::SHELL, Request::Answer(p)) else { panic!() };
+        assert_eq!(a.text, "all good");
+    }
+}
+
+#[test]
+fn nothing_is_typed_while_a_command_runs_or_while_nobody_says_what_runs() {
+    let mut sim = Sim::new();
+    let s = sim.open_shell("sh");
+    sim.fake(s).shell.as_mut().unwrap().running = true;
+    sim.show(s);
+    let hop = sim.send("sh", "ls");
+    sim.run(60_000);
+    assert!(sim.fake(s).writes.is_empty());
+    assert_eq!(sim.hop(hop).reason_code, "busy");
+    // Silence alone is never idle.
+    let shell = sim.fake(s).shell.as_mut().unwrap();
+    (shell.running, shell.told) = (false, false);
+    sim.show(s);
+    sim.run(60_000);
+    assert!(sim.fake(s).writes.is_empty());
+    assert_eq!(sim.hop(hop).reason_code, "no_foreground");
+}
+
+#[test]
+fn a_prompt_that_comes_in_pieces_or_is_drawn_again_is_no_draft() {
+    let mut sim = Sim::new();
+    let s = sim.open_shell("sh");
+    for prompt in ["ma", "main ", "main 10:59 $ ", "main 11:00 $ "] {
+        sim.fake(s).shell.as_mut().unwrap().prompt = prompt.into();
+        sim.show(s);
+        sim.run(10);
+    }
+    assert!(!sim.info("sh").draft);
+    let hop = sim.send("sh", "ls");
+    sim.run(3_000);
+    assert_eq!(sim.fake(s).submits, ["ls"]);
+    assert!(sim.hop(hop).state.is_final());
+}
+
+#[test]
+fn what_a_person_typed_at_the_prompt_is_a_draft() {
+    let mut sim = Sim::new();
+    let s = sim.open_shell("sh");
+    sim.feed(Input::Human { agent: s, submits: false });
+    sim.fake(s).composer = "rm -rf ".into();
+    sim.show(s);
+    let hop = sim.send("sh", "ls");
+    sim.run(20_000);
+    assert!(sim.fake(s).writes.is_empty());
+    assert_eq!(sim.hop(hop).reason_code, "draft");
+}
+
+#[test]
+fn what_an_interrupted_hop_left_at_the_prompt_never_becomes_part_of_it() {
+    let mut sim = Sim::new();
+    let s = sim.open_shell("sh");
+    let hop = sim.send("sh", "echo one\necho two\necho three");
+    sim.run(130);
+    assert!(!sim.fake(s).composer.is_empty());
+    sim.pause();
+    for _ in 0..5 {
+        sim.show(s);
+        sim.run(500);
+    }
+    let other = sim.send("sh", "ls");
+    sim.resume();
+    sim.run(5_000);
+    let submits = sim.fake(s).submits.clone();
+    for text in &submits {
+        assert!(text == "echo one\necho two\necho three" || text == "ls", "{submits:?}");
+    }
+    for hop in [hop, other] {
+        let h = sim.hop(hop);
+        assert!(h.state.is_final(), "{h:?}, composer {:?}", sim.fake(s).composer);
+    }
+}
+
+#[test]
+fn a_tab_or_a_newline_is_not_typed_as_a_key() {
+    for text in ["one\ttwo", "one\ntwo"] {
+        let mut sim = Sim::new();
+        let s = sim.open_shell("sh");
+        sim.fake(s).unbracketed = true;
+        sim.show(s);
+        let hop = sim.send("sh", text);
+        sim.run(5_000);
+        assert!(sim.fake(s).writes.is_empty());
+        assert_eq!(sim.hop(hop).reason_code, "no_bracketed_paste");
+    }
+}
+
+#[test]
+fn a_route_into_a_shell_waits_for_a_persons_yes() {
+    let mut sim = Sim::new();
+    let a = sim.open("a", ALL);
+    let s = sim.open_shell("sh");
+    sim.connect(
+        "a",
+        "sh",
+        RouteOptions { template: Some("{output}".into()), ..on(Trigger::OnTurn) },
+    );
+    sim.human_prompt(a, "p");
+    sim.run(10_000);
+    assert!(sim.fake(s).writes.is_empty());
+    let hop = sim.hops().pop().unwrap();
+    assert_eq!(hop.reason_code, "confirm");
+    let p = PauseParams { project: sim::PROJECT.into(), route: None, hop: Some(hop.id) };
+    sim.request(sim::EDITOR, Request::Resume(p)).unwrap();
+    sim.run(2_000);
+    assert_eq!(sim.fake(s).submits, ["ECHO p"]);
+}
