@@ -53,7 +53,6 @@ struct Lab {
     runs: u32,
     /// From the message to the dialog on the screen, milliseconds; measured as it goes.
     latency: u64,
-    typed_after: u64,
 }
 
 impl Lab {
@@ -105,7 +104,6 @@ impl Lab {
             seq: 0,
             runs: 0,
             latency: 350,
-            typed_after: 0,
         }
     }
 
@@ -162,7 +160,6 @@ impl Lab {
         let enter = 560;
         let lead = if opens == Opens::Message { self.latency } else { self.latency.min(250) };
         let at = enter + offset - i64::try_from(lead).unwrap();
-        let begin = Instant::now();
         let project = self.site.work();
         let text = format!("delivery {n}");
         let mut hop = None;
@@ -172,13 +169,18 @@ impl Lab {
             assert!(hop.is_some(), "{sent}");
         };
         let sleep = |ms: i64| std::thread::sleep(Duration::from_millis(ms.max(0).unsigned_abs()));
-        let trigger = |lab: &mut Lab| match opens {
-            Opens::Message | Opens::Stopped => {
-                let line = json!({"type": "user", "message": {"role": "user", "content": tool}});
-                let mut stream = UnixStream::connect(&lab.socket).unwrap();
-                stream.write_all(format!("{line}\n").as_bytes()).unwrap();
+        let mut triggered = Instant::now();
+        let mut trigger = |lab: &mut Lab| {
+            triggered = Instant::now();
+            match opens {
+                Opens::Message | Opens::Stopped => {
+                    let said = json!({"role": "user", "content": tool});
+                    let line = json!({"type": "user", "message": said});
+                    let mut stream = UnixStream::connect(&lab.socket).unwrap();
+                    stream.write_all(format!("{line}\n").as_bytes()).unwrap();
+                }
+                Opens::Person => lab.person.write("\r"),
             }
-            Opens::Person => lab.person.write("\r"),
         };
         if opens == Opens::Person {
             // The person's text stands in the composer before; only the Enter is swept.
@@ -205,14 +207,13 @@ impl Lab {
                 trigger(self);
             }
         }
-        let triggered = Instant::now();
         let hop = hop.unwrap();
-        // Every run proves that the dialog opened.
+        // Every run proves that the dialog opened: on the screen, not only by the hook before it.
         let until = Instant::now() + Duration::from_secs(40);
         let mut opened = None;
         loop {
             let agent = self.agent();
-            if agent["phase"] == "asking" {
+            if agent["phase"] == "asking" && agent["rung"] == "screen" {
                 opened = Some(Instant::now());
                 break;
             }
@@ -232,7 +233,7 @@ impl Lab {
         {
             let took = at.duration_since(triggered).as_millis() as u64;
             // Slowly, since a run in which the prompt went first takes longer.
-            self.latency = (self.latency * 3 + took.min(900)) / 4;
+            self.latency = (self.latency * 2 + took.min(4_000)) / 3;
         }
         let state = self.hop(hop);
         let window = match state["state"].as_str() {
@@ -240,10 +241,19 @@ impl Lab {
             _ if state["times"]["typing"].is_u64() => Window::WhileTyping,
             _ => Window::BeforeTheFirstByte,
         };
-        self.typed_after += u64::from(begin.elapsed() > Duration::from_secs(20));
         // An Enter that were still to come would come within this.
         std::thread::sleep(Duration::from_millis(900));
+        // Nobody has answered the dialog. If it is gone all the same, an Enter has: the command then
+        // runs, which takes its time on a slow machine.
+        let until = Instant::now() + Duration::from_secs(20);
+        while self.agent()["phase"] != "asking" && !approved.exists() && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(20));
+        }
         let ran = approved.exists();
+        if std::env::var_os("MADO_TEST_VERBOSE").is_some() {
+            let h = self.hop(hop);
+            eprintln!("{opens:?} {offset}: {window:?}, ran {ran}, latency {}: {h}", self.latency);
+        }
         if !ran {
             // A person says no; the hop then goes its way.
             self.person.write("\x1b");
@@ -327,7 +337,10 @@ async fn real_claude_dialog_race_a_few_offsets() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn real_claude_dialog_race_is_lost_when_the_gate_is_switched_off() {
-    let approvals = sweep(false, &[Opens::Message], (-600..=-200).step_by(100)).await;
+    // Far enough before the Enter: 2.1.332 ignores an Enter in the first 150 ms of a dialog, and the
+    // first runs learn how long the dialog takes on this machine.
+    let offsets = [-2_000, -1_600, -1_200, -800, -600, -400].into_iter();
+    let approvals = sweep(false, &[Opens::Message], offsets).await;
     assert!(
         approvals > 0,
         "without its gate the delivery approves nothing: the sweep proves nothing"

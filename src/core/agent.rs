@@ -63,8 +63,9 @@ pub struct Turn {
     pub matches: BTreeMap<RouteId, usize>,
     /// A person began it.
     pub human: bool,
-    /// Output that `always` has sent on, per route: entries of `texts`, or lines.
-    pub streamed: BTreeMap<RouteId, usize>,
+    /// Where the output begins that `always` has not sent on, per route: an index into `texts`,
+    /// else an absolute row.
+    pub streamed: BTreeMap<RouteId, u64>,
 }
 
 /// A claim of a rung: what it says, since when (monotonic milliseconds).
@@ -496,6 +497,11 @@ impl Agent {
 
     /// The output of the open (or last) turn as the screen shows it.
     pub fn turn_output(&self) -> Vec<String> {
+        self.turn_output_rows().into_iter().map(|l| l.text).collect()
+    }
+
+    /// The same with the absolute rows at which its lines begin.
+    pub fn turn_output_rows(&self) -> Vec<screen::Line> {
         screen::output_lines(&self.turn_lines(), &self.profile)
     }
 

@@ -89,6 +89,12 @@ impl Hub {
         self.gate = false;
     }
 
+    /// Whether it looks before it types.
+    #[must_use]
+    pub fn is_gated(&self) -> bool {
+        self.gate
+    }
+
     /// Takes one input and says what to do, in order.
     pub fn step(&mut self, now: Now, input: Input) -> Vec<Effect> {
         self.now = now;

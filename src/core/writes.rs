@@ -200,6 +200,14 @@ impl Hub {
         let Some(agent) = self.agents.get_mut(&id) else { return false };
         let phase = agent.verdict.phase;
         let Some(delivery) = agent.delivery.as_mut() else { return false };
+        let pauses =
+            matches!(delivery.stage, Stage::Gap(_) | Stage::Settle(..) | Stage::Clearing(..));
+        if self.gate && phase == Phase::Asking && pauses && !delivery.entered() {
+            // At once, not at the next look: a person who answers the dialog meanwhile does not take
+            // the text over.
+            self.disturb(id);
+            return true;
+        }
         let overdue = now >= delivery.asked + limit;
         match &mut delivery.stage {
             Stage::Gap(at) if now >= *at => delivery.stage = Stage::Look(token),
@@ -229,6 +237,11 @@ impl Hub {
                 if overdue =>
             {
                 *t = token;
+            }
+            // Whatever is still to come of it would go into the dialog.
+            Stage::Writing(_) if phase == Phase::Asking => {
+                self.disturb(id);
+                return true;
             }
             Stage::Writing(_) if overdue => {
                 self.not_reading(id);

@@ -212,7 +212,7 @@ impl Server {
     ) -> Server {
         let wall = wall_ms();
         Server {
-            hub: live_hub(&options.timing),
+            hub: make_hub(&options.timing),
             instance: format!("{:x}-{wall:x}", std::process::id()),
             options,
             store,
@@ -251,7 +251,16 @@ impl Server {
             let wake = self.wake();
             tokio::select! {
                 () = shutdown.cancelled() => return,
-                Some(event) = events.recv() => self.event(event).await,
+                Some(event) = events.recv() => {
+                    // A person's key was told before the agent could make something of it, so it
+                    // must be heard before what the agent says of that.
+                    for _ in 0..terminals.len() {
+                        if let Ok((agent, said)) = terminals.try_recv() {
+                            self.terminal_event(agent, said).await;
+                        }
+                    }
+                    self.event(event).await;
+                }
                 Some((agent, event)) = terminals.recv() => self.terminal_event(agent, event).await,
                 () = tokio::time::sleep_until(wake.into()) => {
                     if self.unused_for().is_some_and(|d| d >= self.unused_limit()) {
@@ -337,22 +346,16 @@ impl Server {
     }
 }
 
-/// A hub with these durations.
+/// A hub with these durations. With debug assertions, `MADO_UNSAFE_NO_GATE=1` switches its gate off:
+/// the test which shows that the gate is needed must be able to see harm done.
 #[must_use]
 pub fn make_hub(timing: &Timing) -> Hub {
-    Hub::new(timing.clone())
-}
-
-/// The same for a host that serves. Builds with debug assertions can be told to type without
-/// looking, so that the test of the gate can be seen to fail; a release build cannot.
-fn live_hub(timing: &Timing) -> Hub {
-    let hub = make_hub(timing);
+    #[cfg_attr(not(debug_assertions), allow(unused_mut))]
+    let mut hub = Hub::new(timing.clone());
     #[cfg(debug_assertions)]
     if std::env::var_os("MADO_UNSAFE_NO_GATE").is_some_and(|v| v == "1") {
-        tracing::warn!("MADO_UNSAFE_NO_GATE: this host types without looking");
-        let mut hub = hub;
+        tracing::warn!("MADO_UNSAFE_NO_GATE: text and Enter are written without a look");
         hub.switch_gate_off();
-        return hub;
     }
     hub
 }

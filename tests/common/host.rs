@@ -118,14 +118,17 @@ impl Site {
     /// Starts a host in the foreground and waits until it serves.
     pub fn serve(&self) -> Host {
         let mut command = self.command(&["serve", "--foreground"]);
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        // A file, not a pipe: nobody reads along, and a full pipe would stop the host.
+        let log = self.dir.path().join("host.err");
+        let err = std::fs::File::create(&log).expect("a file");
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(err);
         let mut child = command.spawn().expect("the binary runs");
         let mut line = String::new();
         let mut out = BufReader::new(child.stdout.take().expect("a pipe"));
         out.read_line(&mut line).expect("a line");
         if !line.starts_with("host ") {
-            let output = child.wait_with_output().expect("it ends");
-            panic!("no host: {line:?} {}", String::from_utf8_lossy(&output.stderr));
+            let _ = child.wait();
+            panic!("no host: {line:?} {}", std::fs::read_to_string(log).unwrap_or_default());
         }
         Host { child }
     }

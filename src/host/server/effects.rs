@@ -53,7 +53,8 @@ impl Server {
     }
 
     async fn write(&mut self, agent: AgentId, token: u64, text: String, enter: bool) {
-        let guard = self.guard.filter(|(a, _)| *a == agent).map(|(_, check)| check);
+        let guard = self.guard.filter(|(a, _)| *a == agent && self.hub.is_gated());
+        let guard = guard.map(|(_, check)| check);
         let handle = self.agents.get(&agent).and_then(|a| a.handle.clone());
         let sent = match handle {
             Some(handle) => handle.write(token, text.into_bytes(), guard).await.is_ok(),

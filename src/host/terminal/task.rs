@@ -289,6 +289,12 @@ impl Task {
             let event = Event::Human { seq: self.humans, bytes: typed.to_vec(), submits: enter };
             self.outbox.push_back(event);
         }
+        // Before the keys are written: an agent's record of a prompt may come within a millisecond,
+        // and without the key before it nobody would know that the prompt was a person's.
+        while !self.outbox.is_empty() {
+            let Ok(permit) = self.events.clone().try_reserve_owned() else { break };
+            self.send(permit);
+        }
     }
 
     fn resize(&mut self, rows: u16, cols: u16) {

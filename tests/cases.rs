@@ -1,0 +1,20 @@
+//! What the product must get right, on demo agents through the real host and real terminals. What the
+//! core alone can show is in `core_*.rs`; here it is the bytes that reach an agent and what a
+//! person sees.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed expectation fails the test")]
+
+mod common;
+#[path = "common/host.rs"]
+mod host;
+#[path = "common/world.rs"]
+mod world;
+
+#[path = "cases/dialogs.rs"]
+mod dialogs;
+#[path = "cases/people.rs"]
+mod people;
+#[path = "cases/texts.rs"]
+mod texts;
+#[path = "cases/turns.rs"]
+mod turns;
