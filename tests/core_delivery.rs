@@ -225,6 +225,19 @@ fn a_stopped_agent_gets_one_enter_because_its_screen_is_no_fresh_evidence() {
 }
 
 #[test]
+fn a_slow_agent_that_draws_but_has_not_read_the_enter_gets_no_second_one() {
+    let mut sim = Sim::new();
+    let a = sim.open("a", ALL);
+    sim.send("a", "text");
+    sim.after(400, move |s| s.fake(a).slow = true);
+    for at in (500..3_000).step_by(50) {
+        sim.after(at, move |s| s.show(a));
+    }
+    sim.run(30_000);
+    assert_eq!(sim.fake(a).writes.iter().filter(|w| w.1 == "\r").count(), 1);
+}
+
+#[test]
 fn text_that_never_appears_in_the_composer_is_not_submitted() {
     let mut sim = Sim::new();
     let a = sim.open("a", ALL);

@@ -153,12 +153,17 @@ impl Hub {
         self.press_enter(id);
     }
 
-    /// A second Enter, only on fresh evidence: the program wrote something since the first, and our
-    /// whole text still stands in the composer of an idle agent.
+    /// A second Enter, only on fresh evidence: the program has read the first and wrote something
+    /// since, and our whole text still stands in the composer of an idle agent.
     fn look_second(&mut self, id: AgentId, idle: bool, until: u64) {
         let Some(agent) = self.agents.get(&id) else { return };
         let Some(delivery) = agent.delivery.as_ref() else { return };
-        let fresh = agent.view.as_ref().is_some_and(|v| v.bytes > delivery.bytes_now);
+        // A slow program may draw, after the Enter was written, what it did before it read it; then a
+        // second one could reach whatever the first one opens.
+        let fresh = agent
+            .view
+            .as_ref()
+            .is_some_and(|v| v.bytes > delivery.bytes_now && v.unread == Some(0));
         let ours = agent.holds(&delivery.typed) == Some(Holds::Ours);
         let alone = agent.human_at.is_none_or(|at| at < delivery.entered_at);
         let hop = delivery.hop;

@@ -61,6 +61,8 @@ pub struct Fake {
     pub cols: usize,
     pub bytes: u64,
     pub frozen: bool,
+    /// It draws, but reads nothing: a slow program.
+    pub slow: bool,
     /// Text is taken but never rendered.
     pub blind: bool,
     /// A long paste is shown as this.
@@ -140,6 +142,7 @@ impl Fake {
             cursor,
             bracketed_paste: !self.unbracketed && !shell.running,
             bytes: self.bytes,
+            unread: Some(self.unread.len() as u64),
             foreground: shell.told.then_some(!shell.running),
             ..ScreenView::default()
         }
@@ -196,6 +199,7 @@ impl Fake {
             bracketed_paste: !self.unbracketed,
             alt_screen: self.alt.is_some(),
             bytes: self.bytes,
+            unread: Some(self.unread.len() as u64),
             ..ScreenView::default()
         }
     }
@@ -203,7 +207,7 @@ impl Fake {
     /// Takes bytes as the real programs do: pastes are text, in a dialog they are ignored; Enter
     /// submits, or approves.
     pub fn read(&mut self, text: &str) -> Option<String> {
-        if self.frozen {
+        if self.frozen || self.slow {
             self.unread.push_str(text);
             return None;
         }
