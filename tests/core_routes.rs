@@ -626,3 +626,214 @@ fn an_interrupted_turn_without_a_stop_hook_is_over_when_the_status_says_idle() {
     assert!(sim.fake(b).writes.is_empty());
     assert!(sim.hops().iter().all(|h| h.state != HopState::Answered));
 }
+
+#[test]
+fn a_stream_goes_on_after_a_gap_without_waiting_for_more_output() {
+    let mut sim = Sim::new();
+    let a = sim.open("a", r#""screen", "title""#);
+    let b = sim.open("b", ALL);
+    let f = sim.fake(a);
+    (f.hooks, f.records, f.status, f.manual) = (false, false, false, true);
+    sim.connect("a", "b", wrap("{output}", Trigger::Always));
+    sim.human_prompt(a, "go");
+    sim.fake(a).busy = true;
+    sim.show(a);
+    sim.fake(a).rows.extend(["● first".into(), "● second".into()]);
+    sim.show(a);
+    sim.run(2_000);
+    assert_eq!(sim.fake(b).submits, ["● first"], "the last line may still be written");
+}
+
+#[test]
+fn a_stop_word_in_a_batch_that_joins_another_is_seen() {
+    let mut sim = Sim::new();
+    let a = sim.open("a", r#""screen", "title""#);
+    let b = sim.open("b", ALL);
+    let f = sim.fake(a);
+    (f.hooks, f.records, f.status, f.manual) = (false, false, false, true);
+    let options =
+        RouteOptions { stop_keyword: Some("LGTM".into()), ..wrap("{output}", Trigger::Always) };
+    let route = sim.connect("a", "b", options);
+    sim.fake(b).dialog = true;
+    sim.show(b);
+    sim.human_prompt(a, "go");
+    sim.fake(a).busy = true;
+    sim.show(a);
+    for line in ["● first", "● second", "● LGTM", "● more"] {
+        sim.fake(a).rows.push(line.into());
+        sim.show(a);
+        sim.run(1_000);
+    }
+    assert_eq!(sim.route(route).state, RouteState::Stopped);
+    sim.fake(b).dialog = false;
+    sim.show(b);
+    sim.run(5_000);
+    assert_eq!(sim.fake(b).submits, ["● first\n● second"]);
+}
+
+#[test]
+fn batches_hold_at_most_what_is_allowed() {
+    let mut sim = Sim::with(Timing { batch_bytes: 40, ..Timing::default() });
+    let a = sim.open("a", r#""screen", "title""#);
+    sim.open("b", ALL);
+    let f = sim.fake(a);
+    (f.hooks, f.records, f.status, f.manual) = (false, false, false, true);
+    sim.connect("a", "b", wrap("{output}", Trigger::Always));
+    sim.human_prompt(a, "go");
+    sim.fake(a).busy = true;
+    for n in 0..12 {
+        sim.fake(a).rows.push(format!("● line {n:04}"));
+    }
+    sim.show(a);
+    sim.run(60_000);
+    let answers: Vec<String> = sim.hops().into_iter().filter_map(|h| h.answer).collect();
+    assert!(answers.iter().all(|a| a.len() <= 40), "{answers:?}");
+    assert_eq!(answers.join("\n").lines().count(), 11);
+}
+
+#[test]
+fn two_chains_on_one_route_keep_their_own_rounds() {
+    let mut sim = Sim::new();
+    let a = sim.open("a", ALL);
+    sim.open("b", ALL);
+    let c = sim.open("c", ALL);
+    let d = sim.open("d", ALL);
+    let options = RouteOptions {
+        max_rounds: Some(2),
+        cooldown_ms: Some(1_000),
+        ..wrap("{source} {round}: {output}", Trigger::OnTurn)
+    };
+    let route = sim.connect("a", "b", options);
+    // Two agents take turns in asking the source, each within its own chain.
+    sim.human_prompt(c, "one");
+    sim.human_prompt(d, "two");
+    sim.run(3_000);
+    for n in 0..3 {
+        for from in [c, d] {
+            let p = SendParams {
+                project: PROJECT.into(),
+                target: "a".into(),
+                text: format!("question {n} of {from}"),
+                deliver: None,
+            };
+            sim.request_with(SHELL, Some(from), None, Request::Send(p)).unwrap();
+            sim.run(6_000);
+        }
+    }
+    let _ = a;
+    assert_eq!(sim.route(route).state, RouteState::Stopped);
+    assert_eq!(sim.notices("max_rounds").len(), 1);
+    let rounds: Vec<u32> = sim
+        .hops()
+        .iter()
+        .filter(|h| h.route.is_some() && h.state == HopState::Answered)
+        .map(|h| h.round)
+        .collect();
+    assert_eq!(rounds, [1, 1, 2, 2]);
+}
+
+#[test]
+fn an_answer_that_was_replaced_while_it_waited_has_not_gone_this_way() {
+    let (mut sim, a, b) = pair();
+    let options = RouteOptions { cooldown_ms: Some(20_000), ..wrap("{output}", Trigger::OnTurn) };
+    sim.connect("a", "b", options);
+    sim.human_prompt(a, "start");
+    sim.run(3_000);
+    // The program goes on by itself, in the same chain.
+    for answer in ["same", "other", "same"] {
+        sim.fake(a).answer = Some(answer.into());
+        sim.begin(a, "<task-notification>");
+        sim.run(4_000);
+    }
+    sim.run(30_000);
+    assert_eq!(sim.fake(b).submits, ["ECHO start", "same"]);
+    assert!(sim.notices("repeated").is_empty());
+}
+
+#[test]
+fn an_agent_that_hands_off_by_itself_is_held_to_its_chains_limit() {
+    let mut sim = Sim::with(Timing { chain_limit: 3, ..Timing::default() });
+    let a = sim.open("a", ALL);
+    sim.open("b", ALL);
+    sim.human_prompt(a, "p");
+    sim.run(3_000);
+    let handoff = || {
+        Request::Handoff(HandoffParams {
+            project: PROJECT.into(),
+            source: "a".into(),
+            target: "b".into(),
+            text: None,
+        })
+    };
+    for _ in 0..3 {
+        sim.request_with(SHELL, Some(a), None, handoff()).unwrap();
+    }
+    let e = sim.request_with(SHELL, Some(a), None, handoff()).unwrap_err();
+    assert_eq!(e.code, "chain_limit");
+    sim.request(EDITOR, handoff()).expect("a person is not limited");
+}
+
+#[test]
+fn a_chain_keeps_its_count_however_many_others_pass() {
+    let mut sim = Sim::with(Timing { chain_limit: 3, ..Timing::default() });
+    let a = sim.open("a", ALL);
+    sim.open("b", ALL);
+    let dead = sim.open("dead", ALL);
+    sim.feed(Input::Exited { agent: dead, code: Some(0), signal: None });
+    sim.human_prompt(a, "p");
+    sim.run(3_000);
+    let send = |to: &str| {
+        Request::Send(SendParams {
+            project: PROJECT.into(),
+            target: to.into(),
+            text: "x".into(),
+            deliver: None,
+        })
+    };
+    for _ in 0..3 {
+        sim.request_with(SHELL, Some(a), None, send("b")).unwrap();
+    }
+    for _ in 0..1_200 {
+        sim.request(SHELL, send("dead")).unwrap();
+    }
+    let e = sim.request_with(SHELL, Some(a), None, send("b")).unwrap_err();
+    assert_eq!(e.code, "chain_limit");
+}
+
+#[test]
+fn a_turn_without_output_hands_nothing_on() {
+    let mut sim = Sim::new();
+    let a = sim.open("a", r#""hook", "screen""#);
+    let b = sim.open("b", ALL);
+    sim.fake(a).manual = true;
+    sim.connect("a", "b", on(Trigger::OnTurn));
+    sim.hook(
+        a,
+        HookEvent::Prompt { session: "s".into(), turn: Some("t1".into()), text: "p".into() },
+    );
+    sim.run(100);
+    let stop = HookEvent::Stop {
+        session: "s".into(),
+        turn: Some("t1".into()),
+        answer: None,
+        background: 0,
+    };
+    sim.hook(a, stop);
+    sim.run(5_000);
+    assert!(sim.fake(b).writes.is_empty());
+    let h = sim.hops().pop().unwrap();
+    assert_eq!((h.state, h.reason_code.as_str()), (HopState::Failed, "empty"));
+}
+
+#[test]
+fn a_persons_prompt_does_not_rearm_a_route_whose_target_is_gone() {
+    let (mut sim, a, b) = pair();
+    let route = sim.connect("a", "b", wrap("{output}", Trigger::OnTurn));
+    sim.feed(Input::Exited { agent: b, code: Some(0), signal: None });
+    sim.human_prompt(a, "p");
+    sim.run(5_000);
+    let r = sim.route(route);
+    assert_eq!((r.state, r.reason_code.as_str()), (RouteState::Stopped, "agent_exited"));
+    sim.resume();
+    assert_eq!(sim.route(route).reason_code, "agent_exited", "it needs a restart first");
+}

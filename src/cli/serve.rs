@@ -88,8 +88,10 @@ fn filter() -> EnvFilter {
 fn detached() {
     // First of all: a signal to the starter's group must not end the host.
     let _ = rustix::process::setsid();
+    // Paths in the environment may be relative to the starter's directory, which is then let go.
+    let options = Options::from_env();
     let _ = std::env::set_current_dir("/");
-    let result = Options::from_env().and_then(|options| {
+    let result = options.and_then(|options| {
         options.paths.prepare_state()?;
         let log = Log::open(&options.paths)?;
         if let Ok(file) = log.file() {

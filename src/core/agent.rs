@@ -63,8 +63,9 @@ pub struct Turn {
     pub matches: BTreeMap<RouteId, usize>,
     /// A person began it.
     pub human: bool,
-    /// Output that `always` has sent on, per route: entries of `texts`, or lines.
-    pub streamed: BTreeMap<RouteId, usize>,
+    /// Where the output begins that `always` has not sent on, per route: an index into `texts`,
+    /// else an absolute row.
+    pub streamed: BTreeMap<RouteId, u64>,
 }
 
 /// A claim of a rung: what it says, since when (monotonic milliseconds).
@@ -372,7 +373,7 @@ impl Agent {
     }
 
     /// Takes a view.
-    pub fn look(&mut self, view: ScreenView, now: u64) {
+    pub fn look(&mut self, view: ScreenView, now: u64, echo: u64) {
         self.log.take(&view);
         if self.is_line() {
             // Whatever stands on the row is the prompt as long as neither a person nor mado has
@@ -409,13 +410,16 @@ impl Agent {
             }
         }
         // Drawn anew and empty: nothing is left.
-        if let Some(left) = &self.left
+        let filled = self.filled();
+        if let Some(left) = self.left.as_mut()
+            && composes
             && left.pending.is_none()
             && view.bytes > left.bytes
-            && composes
-            && !self.filled()
         {
-            self.left = None;
+            left.shown |= filled;
+            if !filled && left.unseen() == 0 && (left.shown || now >= left.at + echo) {
+                self.left = None;
+            }
         }
         self.view = Some(view);
     }
@@ -496,6 +500,11 @@ impl Agent {
 
     /// The output of the open (or last) turn as the screen shows it.
     pub fn turn_output(&self) -> Vec<String> {
+        self.turn_output_rows().into_iter().map(|l| l.text).collect()
+    }
+
+    /// The same with the absolute rows at which its lines begin.
+    pub fn turn_output_rows(&self) -> Vec<screen::Line> {
         screen::output_lines(&self.turn_lines(), &self.profile)
     }
 

@@ -67,7 +67,7 @@ impl Hub {
             }
             Request::Fire(p) => self.fire_now(&p.project, &p.route),
             Request::Handoff(p) => {
-                self.handoff(&p.project, &p.source, &p.target, p.text.as_deref())
+                self.handoff(&p.project, &p.source, &p.target, p.text.as_deref(), inside)
             }
             Request::Send(p) => self.send(&p, inside),
             Request::Answer(p) => self.answer(client, seq, &p.project, &p.agent),

@@ -244,19 +244,30 @@ impl Hub {
         let now = self.now;
         let route = self.routes.get(&route_id)?;
         let always = route.trigger == Trigger::Always;
-        if always && let Some(hop) = self.append_batch(route_id, &firing) {
-            return Some(hop);
-        }
+        let stop = route.stop_keyword.as_ref().is_some_and(|w| firing.answer.contains(w.as_str()));
         if self.routes.get(&route_id)?.stopped.is_some() {
             // It said so when it was stopped; it fires again when it is resumed.
             return None;
+        }
+        if always
+            && !stop
+            && let Some(hop) = self.append_batch(route_id, &firing)
+        {
+            return Some(hop);
+        }
+        if firing.answer.trim().is_empty() {
+            let id = self.new_hop(route_id, &firing);
+            self.finish(id, HopState::Failed, "empty", "the turn showed no output to hand on");
+            return Some(id);
         }
         if !always {
             self.replace_waiting(route_id);
         }
         let id = self.new_hop(route_id, &firing);
+        let chain = self.chains.entry(firing.chain.0).or_default();
+        let round = chain.rounds.get(&route_id).copied().unwrap_or(0);
         let route = self.routes.get_mut(&route_id)?;
-        route.enter(firing.chain.0);
+        route.enter(firing.chain.0, round);
         if let Some(hop) = self.hops.get_mut(&id) {
             hop.info.times.extracted = Some(now.wall);
         }
@@ -275,6 +286,7 @@ impl Hub {
         }
         if let Some(chain) = self.chains.get_mut(&firing.chain.0) {
             chain.used = now.mono;
+            chain.rounds.insert(route_id, round);
             chain.delivered.insert((route_id, text::content_hash(&firing.answer)));
             if !same_round {
                 chain.hops += 1;
@@ -418,6 +430,7 @@ impl Hub {
                     changed = true;
                 }
             }
+            changed |= self.watch_quiet(id);
             changed |= self.release(id);
         }
         changed

@@ -12,10 +12,21 @@ impl Hub {
     pub(super) fn replace_waiting(&mut self, route_id: RouteId) {
         let Some(route) = self.routes.get_mut(&route_id) else { return };
         let Some(old) = route.waiting.take() else { return };
-        route.round = route.round.saturating_sub(1);
-        let chain = self.hops.get(&old).map(|h| h.info.chain);
-        if let Some(chain) = chain.and_then(|c| self.chains.get_mut(&c)) {
+        let of = self.hops.get(&old).map(|h| {
+            let answer = h.info.answer.as_deref().unwrap_or("");
+            (h.info.chain, text::content_hash(answer))
+        });
+        if let Some((id, hash)) = of
+            && let Some(chain) = self.chains.get_mut(&id)
+        {
             chain.hops = chain.hops.saturating_sub(1);
+            chain.delivered.remove(&(route_id, hash));
+            if let Some(round) = chain.rounds.get_mut(&route_id) {
+                *round = round.saturating_sub(1);
+                if route.chain == Some(id) {
+                    route.round = *round;
+                }
+            }
         }
         self.finish(old, HopState::Stopped, "replaced", "a newer answer took its place");
     }

@@ -190,6 +190,7 @@ impl Hub {
                         && let Some(c) = self.chains.get_mut(&chain.0)
                     {
                         c.hops = 0;
+                        c.rounds.remove(&id);
                         c.delivered.retain(|(route, _)| *route != id);
                     }
                 }

@@ -6,7 +6,7 @@ use crate::proto::{
     Rung, Transform, Trigger,
 };
 use regex::Regex;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Bounds of `max_rounds`.
 pub const MAX_ROUNDS: std::ops::RangeInclusive<u32> = 1..=20;
@@ -84,6 +84,8 @@ pub struct Route {
 pub struct Chain {
     /// Hops so far, over the whole graph.
     pub hops: u32,
+    /// Rounds that routes have had in it.
+    pub rounds: BTreeMap<RouteId, u32>,
     /// Contents that routes have delivered in it.
     pub delivered: BTreeSet<(RouteId, u64)>,
     /// When it was last used, monotonic milliseconds.
@@ -210,13 +212,13 @@ impl Route {
         }
     }
 
-    /// Begins a chain at this route: the round counter starts again.
-    pub fn enter(&mut self, chain: ChainId) {
+    /// Counts rounds in a chain from here on, from where that chain had come to.
+    pub fn enter(&mut self, chain: ChainId, round: u32) {
         if self.chain != Some(chain) {
             self.chain = Some(chain);
-            self.round = 0;
             self.round_turn = None;
         }
+        self.round = round;
     }
 
     /// When the cooldown lets it fire again.

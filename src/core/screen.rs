@@ -285,11 +285,11 @@ impl OutputLog {
 
 /// Lines that are output: echoed prompts, spinners, hints and blank edges left out.
 #[must_use]
-pub fn output_lines(lines: &[Line], profile: &Profile) -> Vec<String> {
+pub fn output_lines(lines: &[Line], profile: &Profile) -> Vec<Line> {
     let rules = &profile.screen;
     // Without a mark for output there is nothing to tell an echo's end by but its own line.
     let mut echo = rules.output.is_some();
-    let mut out: Vec<String> = Vec::new();
+    let mut out: Vec<Line> = Vec::new();
     for (i, line) in lines.iter().enumerate() {
         let text = line.text.trim_end();
         if rules.chrome.iter().any(|p| p.is_match(text)) {
@@ -305,11 +305,11 @@ pub fn output_lines(lines: &[Line], profile: &Profile) -> Vec<String> {
         if echo || (rules.output.is_none() && rules.echo.is_none() && i == 0) {
             continue;
         }
-        out.push(text.to_owned());
+        out.push(Line { row: line.row, text: text.to_owned() });
     }
-    let first = out.iter().position(|l| !l.is_empty()).unwrap_or(out.len());
+    let first = out.iter().position(|l| !l.text.is_empty()).unwrap_or(out.len());
     out.drain(..first);
-    while out.last().is_some_and(String::is_empty) {
+    while out.last().is_some_and(|l| l.text.is_empty()) {
         out.pop();
     }
     out

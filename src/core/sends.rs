@@ -3,7 +3,7 @@
 use super::commands::{Res, err};
 use super::hop::Hop;
 use super::hub::Hub;
-use crate::proto::{AgentId, ErrorInfo, HopId, HopInfo, Reply, Rung, SendParams};
+use crate::proto::{AgentId, ChainId, ErrorInfo, HopId, HopInfo, Reply, Rung, SendParams};
 
 impl Hub {
     pub(super) fn fire_now(&mut self, project: &str, route: &str) -> Res {
@@ -15,7 +15,9 @@ impl Hub {
         if self.agents[&self.routes[&id].source].answer.is_some() {
             let hop = self.fire_answer(id, Rung::Manual);
             let info = hop.and_then(|h| self.hops.get(&h)).map(|h| h.info.clone());
-            return Ok(info.map(Reply::Hop));
+            let missing =
+                || err("not_fired", format!("route {id} did not fire"), "see :Mado routes");
+            return info.map(Reply::Hop).map(Some).ok_or_else(missing);
         }
         Err(no_answer(&source))
     }
@@ -26,6 +28,7 @@ impl Hub {
         from: &str,
         to: &str,
         text: Option<&str>,
+        inside: Option<AgentId>,
     ) -> Res {
         let source = self.agent(project, from)?;
         let target = self.agent(project, to)?;
@@ -34,7 +37,7 @@ impl Hub {
         }
         let agent = &self.agents[&source];
         let Some(answer) = agent.answer.clone() else { return Err(no_answer(&agent.name)) };
-        let chain = agent.chain;
+        let chain = answer.chain.or(agent.chain);
         let source_name = agent.name.clone();
         let prompt = match text.filter(|t| !t.is_empty()) {
             None => answer.text.clone(),
@@ -54,6 +57,7 @@ impl Hub {
             Some(c) => c,
             None => (self.new_chain(), 0),
         };
+        self.count_hop(chain.0, &source_name, inside.is_some())?;
         let info = HopInfo {
             source: source_name,
             answer: Some(answer.text),
@@ -81,22 +85,8 @@ impl Hub {
         };
         let source = inside.filter(|a| self.agents.contains_key(a));
         let name = source.map(|s| self.agents[&s].name.clone()).unwrap_or_default();
-        let chain = match source.and_then(|s| self.agents[&s].chain) {
-            Some((chain, depth)) => (chain, depth),
-            None => (self.new_chain(), 0),
-        };
-        let limit = self.timing.chain_limit;
-        if source.is_some() && self.chains.get(&chain.0).is_some_and(|c| c.hops >= limit) {
-            return Err(err(
-                "chain_limit",
-                format!("the chain of {name} has had {limit} hops"),
-                "a person's next prompt starts a new chain",
-            ));
-        }
-        if let Some(c) = self.chains.get_mut(&chain.0) {
-            c.hops += 1;
-            c.used = self.now.mono;
-        }
+        let chain = self.chain_of_sender(source);
+        self.count_hop(chain.0, &name, source.is_some())?;
         let info = HopInfo {
             source: name,
             rung: Rung::Manual,
@@ -104,6 +94,40 @@ impl Hub {
             ..HopInfo::default()
         };
         Ok(self.send_hop(target, chain, info, &p.text, paste))
+    }
+
+    /// The chain of what is sent from inside an agent is the agent's own, unless a person at its
+    /// keys has just asked for it; what is sent from elsewhere begins one.
+    fn chain_of_sender(&mut self, source: Option<AgentId>) -> (ChainId, u32) {
+        let agent = source.and_then(|s| self.agents.get(&s));
+        let chain = agent.filter(|a| a.human_prompted.is_none()).and_then(|a| a.chain);
+        if let Some(chain) = chain {
+            return chain;
+        }
+        let chain = (self.new_chain(), 0);
+        if let Some(agent) = source.and_then(|s| self.agents.get_mut(&s)) {
+            // What the agent sends next belongs to the same, or it would never end.
+            agent.chain = Some(chain);
+            agent.human_prompted = None;
+        }
+        chain
+    }
+
+    /// Counts a hop that no route made. Only what an agent asks for is limited.
+    fn count_hop(&mut self, chain: ChainId, name: &str, limited: bool) -> Result<(), ErrorInfo> {
+        let limit = self.timing.chain_limit;
+        let used = self.now.mono;
+        let chain = self.chains.entry(chain).or_default();
+        if limited && chain.hops >= limit {
+            return Err(err(
+                "chain_limit",
+                format!("the chain of {name} has had {limit} hops"),
+                "a person's next prompt starts a new chain",
+            ));
+        }
+        chain.hops += 1;
+        chain.used = used;
+        Ok(())
     }
 
     pub(super) fn send_hop(

@@ -292,7 +292,7 @@ pub fn render(template: &str, values: &BTreeMap<&str, String>) -> Result<String,
     while let Some(i) = rest.find(['{', '}']) {
         out.push_str(&rest[..i]);
         let tail = &rest[i..];
-        let position = at + i + 1;
+        let position = at + rest[..i].chars().count() + 1;
         let used = if tail.starts_with("{{") || tail.starts_with("}}") {
             out.push_str(&tail[..1]);
             2
@@ -315,7 +315,7 @@ pub fn render(template: &str, values: &BTreeMap<&str, String>) -> Result<String,
             out.push_str(values.get(name).map_or("", String::as_str));
             end + 1
         };
-        at += i + used;
+        at += rest[..i + used].chars().count();
         rest = &rest[i + used..];
     }
     out.push_str(rest);

@@ -11,7 +11,7 @@ use super::route::Chain;
 use super::text;
 use crate::core::dialect::{Answer, NoAnswer, OscState, StatusState};
 use crate::proto::{AgentId, ChainId, HopId, HopState, Rung};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 impl Hub {
     /// A new chain.
@@ -20,11 +20,29 @@ impl Hub {
         self.next_chain += 1;
         let used = self.now.mono;
         self.chains.insert(id, Chain { used, ..Chain::default() });
-        // Chains nobody has used for long end with their hops; a thousand is far more than live.
-        while self.chains.len() > 1_000 {
-            self.chains.pop_first();
-        }
+        self.forget_old_chains(id);
         id
+    }
+
+    /// Forgets the chains that were used longest ago. One that an agent or an open hop belongs to is
+    /// kept: without its counters it would never end.
+    fn forget_old_chains(&mut self, new: ChainId) {
+        if self.chains.len() <= MOST_CHAINS {
+            return;
+        }
+        let agents = self.agents.values().filter_map(|a| a.chain.map(|(chain, _)| chain));
+        let hops = self.hops.values().filter(|h| !h.is_final()).map(|h| h.info.chain);
+        let live: BTreeSet<ChainId> = agents.chain(hops).chain([new]).collect();
+        let mut old: Vec<(u64, ChainId)> = self
+            .chains
+            .iter()
+            .filter(|(id, _)| !live.contains(id))
+            .map(|(id, c)| (c.used, *id))
+            .collect();
+        old.sort_unstable();
+        for (_, id) in old.into_iter().take(self.chains.len() - MOST_CHAINS / 2) {
+            self.chains.remove(&id);
+        }
     }
 
     /// A hook or a record names the prompt that began a turn. `human`: whether the record says that
@@ -162,7 +180,7 @@ impl Hub {
         {
             // What stood at the prompt has been run: the same view shows another prompt now, and
             // the silence begins here.
-            agent.look(view, now);
+            agent.look(view, now, 5_000);
             agent.changed = now;
         }
     }
@@ -456,6 +474,9 @@ impl Hub {
         self.turn_broken(id, &turn, "no_answer", why);
     }
 }
+
+/// How many chains are kept; far more than live at a time.
+const MOST_CHAINS: usize = 1_000;
 
 /// How long after a person's Enter a turn that begins is believed to be due to it, milliseconds.
 const PERSON_MS: u64 = 10_000;

@@ -32,7 +32,9 @@ impl Hub {
             }
             match route.trigger {
                 Trigger::OnKeyword => self.watch_keyword(id, seq, route_id),
-                Trigger::Always => self.watch_stream(id, seq, route_id, rest),
+                Trigger::Always => {
+                    self.watch_stream(id, seq, route_id, rest);
+                }
                 Trigger::OnIdle | Trigger::OnTurn => {}
             }
         }
@@ -67,41 +69,50 @@ impl Hub {
         }
     }
 
-    fn watch_stream(&mut self, id: AgentId, seq: u64, route_id: RouteId, rest: bool) {
-        let Some(agent) = self.agents.get(&id) else { return };
-        let Some(turn) = agent.turn_of(seq) else { return };
+    /// A stream's gap has passed: what it has collected goes on.
+    pub(super) fn watch_quiet(&mut self, route_id: RouteId) -> bool {
+        let Some(route) = self.routes.get(&route_id) else { return false };
+        let Some(agent) = self.agents.get(&route.source) else { return false };
+        let Some(turn) = agent.turn.as_ref().filter(|_| !agent.has_record()) else { return false };
+        let due = route.trigger == Trigger::Always
+            && route.state() != RouteState::Stopped
+            && self.now.mono >= agent.changed + self.timing.batch_gap_ms;
+        let (id, seq) = (agent.id, turn.seq);
+        due && self.watch_stream(id, seq, route_id, false)
+    }
+
+    fn watch_stream(&mut self, id: AgentId, seq: u64, route_id: RouteId, rest: bool) -> bool {
+        let Some(agent) = self.agents.get(&id) else { return false };
+        let Some(turn) = agent.turn_of(seq) else { return false };
         let done = turn.streamed.get(&route_id).copied().unwrap_or(0);
-        let (pieces, rung): (Vec<String>, Rung) = if agent.has_record() {
-            (turn.texts.iter().map(|(_, t)| t.clone()).collect(), Rung::Record)
+        let record = agent.has_record();
+        let mut pieces: Vec<(u64, String)> = if record {
+            (0..).zip(turn.texts.iter().map(|(_, t)| t.clone())).collect()
         } else {
-            (agent.turn_output(), Rung::Screen)
+            agent.turn_output_rows().into_iter().map(|l| (l.row, l.text)).collect()
         };
+        if !rest && !record {
+            // A line that is still being written is held back until another follows or the turn ends.
+            pieces.pop();
+        }
+        pieces.retain(|(at, _)| *at >= done);
+        let bytes: usize = pieces.iter().map(|(_, text)| text.len()).sum();
         let quiet = self.now.mono >= agent.changed + self.timing.batch_gap_ms;
-        // A line that is still being written is held back until another follows or the turn ends.
-        let ready = if rest || rung == Rung::Record {
-            pieces.len()
-        } else {
-            pieces.len().saturating_sub(1)
-        };
-        if ready <= done {
-            return;
+        let due = rest || record || quiet || bytes >= self.timing.batch_bytes;
+        if !due || pieces.iter().all(|(_, text)| text.trim().is_empty()) {
+            return false;
         }
-        let new = &pieces[done..ready];
-        let bytes: usize = new.iter().map(String::len).sum();
-        if !(rest || rung == Rung::Record || quiet || bytes >= self.timing.batch_bytes) {
-            return;
-        }
-        let firing = Firing {
-            seq: Some(turn.seq),
-            turn: turn.id.clone(),
-            rung,
-            answer: new.join("\n"),
-            chain: (turn.chain, turn.depth),
-        };
+        let (chain, name) = ((turn.chain, turn.depth), turn.id.clone());
+        let rung = if record { Rung::Record } else { Rung::Screen };
+        let next = pieces.last().map_or(done, |(at, _)| at + 1);
         if let Some(turn) = self.agents.get_mut(&id).and_then(|a| a.turn_of_mut(seq)) {
-            turn.streamed.insert(route_id, ready);
+            turn.streamed.insert(route_id, next);
         }
-        self.fire(route_id, firing);
+        for answer in batches(pieces, self.timing.batch_bytes) {
+            let firing = Firing { seq: Some(seq), turn: name.clone(), rung, answer, chain };
+            self.fire(route_id, firing);
+        }
+        true
     }
 
     /// A batch joins the batch of the same turn that still waits untyped.
@@ -129,4 +140,20 @@ impl Hub {
         }
         Some(id)
     }
+}
+
+/// Joins pieces into batches of at most so many bytes; a longer piece is a batch of its own.
+fn batches(pieces: Vec<(u64, String)>, most: usize) -> Vec<String> {
+    let mut out: Vec<String> = Vec::new();
+    for (_, text) in pieces {
+        match out.last_mut() {
+            Some(batch) if batch.len() + 1 + text.len() <= most => {
+                batch.push('\n');
+                batch.push_str(&text);
+            }
+            _ => out.push(text),
+        }
+    }
+    out.retain(|batch| !batch.trim().is_empty());
+    out
 }

@@ -239,6 +239,11 @@ impl Hub {
             {
                 *t = token;
             }
+            // Whatever is still to come of it would go into the dialog.
+            Stage::Writing(_) if phase == Phase::Asking => {
+                self.disturb(id);
+                return true;
+            }
             Stage::Writing(_) if overdue => {
                 self.not_reading(id);
                 return true;
@@ -322,6 +327,7 @@ impl Hub {
                 pending,
                 bytes: delivery.bytes,
                 at: now,
+                shown: false,
                 clearing: false,
                 refused: false,
                 stuck: false,

@@ -162,7 +162,7 @@ pub(super) fn line(grid: &Grid<Cell>, line: Line, continues: bool, out: &mut Vec
         if column + 1 == cols
             && wraps
             && cell.flags.contains(Flags::LEADING_WIDE_CHAR_SPACER)
-            && grid[line + 1_i32][Column(0)].flags.contains(Flags::WIDE_CHAR)
+            && whole(&grid[line + 1_i32], 0)
         {
             // The wide character of the next line does not fit here and leaves this cell itself.
             break;
