@@ -373,7 +373,7 @@ impl Agent {
     }
 
     /// Takes a view.
-    pub fn look(&mut self, view: ScreenView, now: u64) {
+    pub fn look(&mut self, view: ScreenView, now: u64, echo: u64) {
         self.log.take(&view);
         if self.is_line() {
             // Whatever stands on the row is the prompt as long as neither a person nor mado has
@@ -410,14 +410,16 @@ impl Agent {
             }
         }
         // Drawn anew and empty: nothing is left.
-        if let Some(left) = &self.left
-            && left.pending.is_none()
-            && left.unseen() == 0
-            && view.bytes > left.bytes
+        let filled = self.filled();
+        if let Some(left) = self.left.as_mut()
             && composes
-            && !self.filled()
+            && left.pending.is_none()
+            && view.bytes > left.bytes
         {
-            self.left = None;
+            left.shown |= filled;
+            if !filled && left.unseen() == 0 && (left.shown || now >= left.at + echo) {
+                self.left = None;
+            }
         }
         self.view = Some(view);
     }

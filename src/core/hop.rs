@@ -39,6 +39,9 @@ pub struct Left {
     pub bytes: u64,
     /// When it was left, monotonic milliseconds.
     pub at: u64,
+    /// The composer has held something since. Until then an empty one only says that the program has
+    /// not come to it yet: a busy one draws its spinner before it looks at its input.
+    pub shown: bool,
     /// Clearing has begun: the composer may hold only the beginning.
     pub clearing: bool,
     /// The terminal gave the write up by itself, which a person's key makes it do.

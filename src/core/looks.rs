@@ -136,6 +136,7 @@ impl Hub {
                 pending: None,
                 bytes: delivery.bytes,
                 at: now,
+                shown: false,
                 clearing: false,
                 refused: false,
                 stuck: false,
