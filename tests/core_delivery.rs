@@ -658,3 +658,18 @@ fn rows_that_the_program_hides_are_a_draft_too() {
     sim.send("a", "text");
     assert!(sim.info("a").draft);
 }
+
+#[test]
+fn blanks_that_were_left_and_cannot_be_seen_are_cleared_too() {
+    let mut sim = Sim::new();
+    let a = sim.open("a", ALL);
+    let fake = sim.fake(a);
+    (fake.clogged, fake.takes) = (true, 8);
+    sim.send("a", "    indented");
+    sim.run(6_000);
+    assert_eq!(sim.fake(a).composer, "  ");
+    sim.unclog(a);
+    sim.show(a);
+    sim.run(5_000);
+    assert_eq!(sim.fake(a).submits, ["    indented"]);
+}

@@ -412,6 +412,7 @@ impl Agent {
         // Drawn anew and empty: nothing is left.
         if let Some(left) = &self.left
             && left.pending.is_none()
+            && left.unseen() == 0
             && view.bytes > left.bytes
             && composes
             && !self.filled()

@@ -188,7 +188,9 @@ impl Hub {
             if !agent.left.as_ref().is_some_and(own) {
                 return because("draft", format!("{name}'s composer holds a draft"));
             }
-        } else if let Some(left) = agent.left.as_ref().filter(|l| l.hop != hop.id()) {
+        } else if let Some(left) = agent.left.as_ref().filter(|l| l.hop != hop.id())
+            && agent.filled()
+        {
             let text = format!("{name}'s composer holds what is left of hop {}", left.hop);
             return because("leftover", text);
         }

@@ -1,5 +1,6 @@
 //! A hop: one firing of a route, or one send, from its trigger to exactly one final state.
 
+use super::text::fold;
 use crate::core::io::Now;
 use crate::proto::{AgentId, HopId, HopInfo, HopState, RouteId};
 
@@ -44,6 +45,19 @@ pub struct Left {
     pub refused: bool,
     /// The program did not read.
     pub stuck: bool,
+}
+
+impl Left {
+    /// How many clearing keys remove what cannot be seen: blanks and newlines alone. 0 when
+    /// there is something to see, or nothing at all.
+    #[must_use]
+    pub fn unseen(&self) -> u32 {
+        let text = self.pieces.concat();
+        if text.is_empty() || !fold(&text).is_empty() {
+            return 0;
+        }
+        u32::try_from(text.matches('\n').count()).unwrap_or(u32::MAX).saturating_add(1)
+    }
 }
 
 /// Start of a bracketed paste (DECSET 2004).

@@ -41,6 +41,10 @@ impl Hub {
     fn start_clean(&mut self, id: AgentId) -> bool {
         let Some(agent) = self.agents.get(&id) else { return false };
         let Some(delivery) = agent.delivery.as_ref() else { return false };
+        if !agent.filled() && agent.left.as_ref().is_some_and(|l| l.unseen() > 0) {
+            self.clear_step(id, 0);
+            return false;
+        }
         let Some(left) = agent.left.as_ref().filter(|l| l.hop == delivery.hop) else {
             if agent.draft() || agent.filled() {
                 self.disturb(id);
@@ -81,7 +85,9 @@ impl Hub {
         let now = self.now.mono;
         let gap = self.timing.clear_gap_ms;
         let Some(agent) = self.agents.get_mut(&id) else { return };
+        let unseen = agent.left.as_ref().map_or(0, Left::unseen);
         let empty = agent.facts.composer.as_ref().is_some_and(|c| !c.filled());
+        let empty = empty && presses >= unseen;
         let rules = &agent.profile.composer;
         let (key, max) = (rules.clear.clone(), rules.clear_max);
         let Some(delivery) = agent.delivery.as_mut() else { return };

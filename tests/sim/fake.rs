@@ -72,6 +72,10 @@ pub struct Fake {
     pub hooks: bool,
     pub status: bool,
     pub records: bool,
+    /// How much later than usual its hooks, its status file and its record speak.
+    pub hook_ms: u64,
+    pub status_ms: u64,
+    pub record_ms: u64,
     /// Everything that was written to it, with times.
     pub writes: Vec<(u64, String)>,
     pub submits: Vec<String>,

@@ -29,6 +29,10 @@ pub struct Sim {
     later: Vec<(u64, Later)>,
     seq: u64,
     pub store_fails: bool,
+    /// A person has paused everything.
+    pub paused: bool,
+    /// What was done that must never be.
+    pub wrong: Vec<String>,
 }
 
 pub enum Later {
@@ -57,6 +61,8 @@ impl Sim {
             later: Vec::new(),
             seq: 0,
             store_fails: false,
+            paused: false,
+            wrong: Vec::new(),
         };
         sim.feed(Input::ClientHere {
             client: EDITOR,
@@ -120,6 +126,12 @@ impl Sim {
                     self.feed(Input::WriteDropped { agent, token, written: 0 });
                     return;
                 }
+                // The end of a paste that was cut off is no text.
+                let owed = text.len() < 12 && text.ends_with('~');
+                if (fake.dialog || self.paused) && !owed {
+                    let why = if self.paused { "paused" } else { "dialog" };
+                    self.wrong.push(format!("{now}: {text:?} while {why}"));
+                }
                 if fake.clogged {
                     fake.pending.push((token, text));
                     return;
@@ -134,7 +146,7 @@ impl Sim {
                     let written = takes.min(text.len());
                     let fake = self.agents.get_mut(&agent).unwrap();
                     fake.takes = 0;
-                    fake.read(std::str::from_utf8(&text.as_bytes()[..written]).unwrap());
+                    fake.read(&String::from_utf8_lossy(&text.as_bytes()[..written]));
                     self.feed(Input::WriteDropped { agent, token, written });
                 }
             }
@@ -206,6 +218,15 @@ impl Sim {
         }
     }
 
+    /// An editor of the project is attached.
+    pub fn editor_here(&mut self) {
+        self.feed(Input::ClientHere {
+            client: EDITOR,
+            kind: ClientKind::Editor,
+            project: PROJECT.into(),
+        });
+    }
+
     /// Opens a shell at its prompt.
     pub fn open_shell(&mut self, name: &str) -> AgentId {
         let p = OpenParams {
@@ -258,9 +279,10 @@ impl Sim {
             return;
         }
         let (hooks, status) = (fake.hooks, fake.status);
+        let lag = (fake.hook_ms, fake.status_ms, fake.record_ms);
         let p = prompt.clone();
         let t = turn.clone();
-        self.after(20, move |s| {
+        self.after(20 + lag.0, move |s| {
             if hooks {
                 s.hook(agent, HookEvent::Prompt { session: "s".into(), turn: Some(t), text: p });
             }
@@ -271,12 +293,14 @@ impl Sim {
                 f.title = "⠂ x".into();
             }
             s.show(agent);
-            if status {
-                s.feed(Input::Status { agent, state: StatusState::Busy });
-            }
+            s.after(lag.1, move |s| {
+                if status {
+                    s.feed(Input::Status { agent, state: StatusState::Busy });
+                }
+            });
         });
         let p = prompt.clone();
-        self.after(110, move |s| {
+        self.after(110 + lag.2, move |s| {
             let fake = s.agents.get_mut(&agent).unwrap();
             if fake.records {
                 fake.record.push((turn.clone(), p.clone(), None));
@@ -300,8 +324,9 @@ impl Sim {
         let prompt = fake.submits.last().cloned().unwrap_or_default();
         let answer = fake.answer.clone().unwrap_or_else(|| format!("ECHO {}", prompt.trim()));
         let (hooks, status) = (fake.hooks, fake.status);
+        let lag = (fake.hook_ms, fake.status_ms, fake.record_ms);
         let (a, t) = (answer.clone(), turn.clone());
-        self.after(10, move |s| {
+        self.after(10 + lag.0, move |s| {
             if hooks {
                 s.hook(
                     agent,
@@ -324,11 +349,13 @@ impl Sim {
             }
             fake.rows.push("✻ Baked for 1s".into());
             s.show(agent);
-            if status {
-                s.feed(Input::Status { agent, state: StatusState::Idle });
-            }
+            s.after(lag.1, move |s| {
+                if status {
+                    s.feed(Input::Status { agent, state: StatusState::Idle });
+                }
+            });
         });
-        self.after(150, move |s| {
+        self.after(150 + lag.2, move |s| {
             let fake = s.agents.get_mut(&agent).unwrap();
             if !fake.records {
                 return;

@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 use tokio::process::Child;
 use tokio::sync::mpsc;
-use views::{BATCH, CHECK_LIMIT, Dirty, FOREGROUND, REOPEN, Watch, bare};
+use views::{BATCH, CHECK_LIMIT, Dirty, FOREGROUND, HOLD, REOPEN, Watch, bare};
 
 /// Starts a program in a terminal and the task that owns it. What happens is told to `events`.
 ///
@@ -58,6 +58,7 @@ pub fn start(
         checked: None,
         dirty: None,
         view_due: false,
+        hold: None,
         sent: None,
         watch: spec
             .watch_foreground
@@ -96,6 +97,8 @@ struct Task {
     checked: Option<(u64, ScreenView)>,
     dirty: Option<Dirty>,
     view_due: bool,
+    /// Nothing is read before, for a viewer that is behind.
+    hold: Option<Instant>,
     /// The last view that was sent, to send no other like it.
     sent: Option<ScreenView>,
     watch: Option<Watch>,
@@ -131,13 +134,16 @@ impl Task {
                 ready = self.pty.writable(), if self.open && !self.writes.is_empty() => Woken::Writable(ready),
                 status = wait(&mut self.child), if self.child.is_some() => Woken::Exited(status),
                 left = self.from_reaper.recv() => Woken::Reaped(left),
-                ready = self.pty.readable(), if self.open => Woken::Readable(ready),
+                ready = self.pty.readable(), if self.open && self.hold.is_none() => Woken::Readable(ready),
                 () = sleep_until(deadline), if deadline.is_some() => Woken::Timer,
             };
             match woken {
                 Woken::Command(Some(command)) => self.command(command),
                 Woken::Command(None) | Woken::Room(None) => return,
-                Woken::Viewer(Some((id, what))) => self.viewer(id, what),
+                Woken::Viewer(Some((id, what))) => {
+                    self.viewer(id, what);
+                    self.hold.take_if(|_| !self.viewers.behind());
+                }
                 Woken::Room(Some(permit)) => self.send(permit),
                 Woken::Writable(ready) => {
                     if ready.is_ok() {
@@ -152,10 +158,17 @@ impl Task {
                     self.tell_gone();
                 }
                 Woken::Readable(ready) => {
-                    if ready.is_ok() {
-                        self.read(BATCH);
-                    } else {
+                    if ready.is_err() {
                         self.closed();
+                    } else {
+                        let all = self.read(BATCH);
+                        self.hold = self.viewers.behind().then(|| Instant::now() + HOLD);
+                        // A program that floods is always ready, and this loop would keep its worker for
+                        // megabytes. What it woke there (a viewer's writer, the host's loop) waits in a slot
+                        // that no other worker takes from.
+                        if !all {
+                            tokio::task::yield_now().await;
+                        }
                     }
                 }
                 // The task holds a sender of the first two itself.

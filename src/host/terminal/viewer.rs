@@ -22,6 +22,10 @@ pub(super) const QUEUE: usize = 1 << 20;
 /// does not read a multiple of [`QUEUE`].
 const PIECES: usize = 4096;
 
+/// A viewer with more bytes waiting is behind: the program is held back a little, so that it sees all of
+/// what it can keep up with, and soon.
+const BEHIND: usize = 128 * 1024;
+
 /// Most bytes in one output frame. A slow client shows something sooner.
 const FRAME: usize = 64 * 1024;
 
@@ -34,6 +38,8 @@ pub(super) enum FromViewer {
     Resize(u16, u16),
     /// It has read all that was queued after its queue had overflowed.
     CaughtUp,
+    /// It was behind and is no more.
+    Reading,
     /// It is gone.
     Gone,
 }
@@ -44,6 +50,8 @@ struct Queue {
     bytes: usize,
     /// The queue overflowed; nothing is queued until the repaint.
     stale: bool,
+    /// The terminal wants to hear when the viewer is no longer behind.
+    awaited: bool,
     /// Sent when the queue is empty; nothing follows it.
     exit: Option<Exit>,
 }
@@ -116,6 +124,14 @@ impl Outlet {
         queue.chunks.is_empty() && !queue.stale
     }
 
+    /// Whether much waits for the viewer. If so it says when it does no more. One whose queue has
+    /// overflowed is not behind: what it misses it is shown later.
+    pub(super) fn is_behind(&self) -> bool {
+        let mut queue = self.shared.lock();
+        queue.awaited = !queue.stale && queue.bytes > BEHIND;
+        queue.awaited
+    }
+
     /// Skips live output until the viewer has read what is queued; it says so then.
     pub(super) fn skip(&self) {
         self.shared.lock().stale = true;
@@ -183,8 +199,14 @@ async fn send(
             Some(Next::Chunk(chunk)) => {
                 let done = write_output(&mut write, &chunk).await;
                 // Counted until the connection has it: it waits as long as that takes.
-                let mut queue = shared.lock();
-                queue.bytes = queue.bytes.saturating_sub(chunk.len());
+                let reads = {
+                    let mut queue = shared.lock();
+                    queue.bytes = queue.bytes.saturating_sub(chunk.len());
+                    queue.bytes <= BEHIND && std::mem::take(&mut queue.awaited)
+                };
+                if reads && to.send((id, FromViewer::Reading)).await.is_err() {
+                    return;
+                }
                 done
             }
             Some(Next::CaughtUp) => {

@@ -145,6 +145,8 @@ impl Viewers {
                 }
             }
             FromViewer::CaughtUp => self.show(id, screen),
+            // The terminal asks for what it means to it.
+            FromViewer::Reading => {}
             FromViewer::Gone => {
                 self.all.remove(&id);
                 if self.owner == Some(id) {
@@ -204,6 +206,11 @@ impl Viewers {
         if cropped && self.refresh.is_none() {
             self.refresh = Some(self.refreshed.map_or(now, |last| (last + CROP_EVERY).max(now)));
         }
+    }
+
+    /// Whether a viewer of the program's output is behind with it; it will say when it is no more.
+    pub(super) fn behind(&self) -> bool {
+        self.all.values().any(|viewer| viewer.crop.is_none() && viewer.outlet.is_behind())
     }
 
     /// When [`Viewers::refresh`] is due.

@@ -18,6 +18,11 @@ const EVERY: Duration = Duration::from_millis(33);
 /// Most bytes fed to the model between two looks at everything else.
 pub(super) const BATCH: usize = 64 * 1024;
 
+/// How long a viewer that is behind holds the program back before each [`BATCH`]. A viewer that reads as
+/// fast as a terminal can then misses nothing, and no queue grows that its keys' echoes would wait
+/// behind; one that has stopped costs the program this until its queue overflows, and then nothing.
+pub(super) const HOLD: Duration = Duration::from_millis(30);
+
 /// Most bytes that a check reads. A program that has written more than a terminal's buffer holds
 /// while it was read still floods, and its screen proves nothing.
 pub(super) const CHECK_LIMIT: usize = 1 << 20;
@@ -145,14 +150,22 @@ impl Task {
         view
     }
 
+    /// When the next view is due.
+    fn view_at(&self) -> Option<Instant> {
+        let Dirty { first, last } = self.dirty.as_ref()?;
+        let (paused, at_last) = (*last + QUIET, *first + EVERY);
+        // A program that is held back has not paused.
+        Some(if self.hold.is_some() { at_last } else { paused.min(at_last) })
+    }
+
     pub(super) fn deadline(&self) -> Option<Instant> {
-        let view = self.dirty.as_ref().filter(|_| !self.view_due);
         [
-            view.map(|d| (d.last + QUIET).min(d.first + EVERY)),
+            self.view_at().filter(|_| !self.view_due),
             self.screen.deadline(),
             self.viewers.deadline(),
             self.watch.as_ref().filter(|_| self.exit.is_none()).map(|w| w.at),
             self.retry,
+            self.hold,
         ]
         .into_iter()
         .flatten()
@@ -163,7 +176,7 @@ impl Task {
         if self.screen.expire(now) {
             self.view_due = true;
         }
-        if self.dirty.as_ref().is_some_and(|d| now >= (d.last + QUIET).min(d.first + EVERY)) {
+        if self.view_at().is_some_and(|at| now >= at) {
             self.view_due = true;
         }
         self.viewers.refresh(&self.screen, now);
@@ -171,6 +184,7 @@ impl Task {
             self.retry = None;
             self.open = true;
         }
+        self.hold.take_if(|until| now >= *until);
         let foreground = self.foreground();
         if let Some(watch) = self.watch.as_mut().filter(|w| now >= w.at) {
             watch.step = (watch.step + 1).min(FOREGROUND.len() - 1);
