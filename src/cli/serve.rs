@@ -54,7 +54,14 @@ pub fn serve(mode: Mode, as_json: bool) -> Result<(), ErrorInfo> {
                 let remedy = "use it, or end it with `mado stop`";
                 return Err(ErrorInfo::new("host_running", message, remedy));
             }
-            let record = start()?;
+            let record = match start() {
+                Err(e) if e.code == "host_running" => {
+                    // Somebody was faster. Whoever hears this will want to talk to that host.
+                    wait_until_it_answers(&paths)?;
+                    return Err(e);
+                }
+                other => other?,
+            };
             if as_json {
                 out::json(&record);
             } else {
