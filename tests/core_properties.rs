@@ -127,6 +127,15 @@ enum Op {
     Notify(usize),
     Fire(usize),
     Deaf(usize, u32),
+    /// A person presses Esc in the turn, or the service fails.
+    Interrupt(usize),
+    Fail(usize),
+    /// A person prompts an agent that works: the program queues it.
+    Queue(usize),
+    /// The open turn leaves a background task.
+    Background(usize),
+    /// A dialog that only a look shows, for a while.
+    Hidden(usize, u64),
 }
 
 fn op() -> impl Strategy<Value = Op> {
@@ -151,6 +160,11 @@ fn op() -> impl Strategy<Value = Op> {
         1 => agent().prop_map(Op::Notify),
         1 => (0..3_usize).prop_map(Op::Fire),
         1 => (agent(), 1..3_u32).prop_map(|(a, n)| Op::Deaf(a, n)),
+        2 => agent().prop_map(Op::Interrupt),
+        1 => agent().prop_map(Op::Fail),
+        2 => agent().prop_map(Op::Queue),
+        1 => agent().prop_map(Op::Background),
+        3 => (agent(), time()).prop_map(|(a, t)| Op::Hidden(a, t)),
     ]
 }
 
@@ -390,6 +404,41 @@ impl World {
                 let p = FireParams { project: PROJECT.into(), route };
                 let _ = self.sim.request(EDITOR, Request::Fire(p));
             }
+            Op::Interrupt(n) => {
+                let a = self.id(*n);
+                if self.at_hand(a) && self.sim.fake(a).busy {
+                    self.sim.feed(Input::Human { agent: a, submits: false });
+                    self.sim.interrupt(a);
+                }
+            }
+            Op::Fail(n) => {
+                let a = self.id(*n);
+                self.sim.fail(a);
+            }
+            Op::Queue(n) => {
+                let a = self.id(*n);
+                let fake = self.sim.fake(a);
+                if fake.busy && fake.over < fake.turn && fake.queued.is_none() && self.at_hand(a) {
+                    let text = self.tag();
+                    self.human.push(text.clone());
+                    self.sim.feed(Input::Human { agent: a, submits: true });
+                    self.sim.fake(a).queued = Some(text);
+                }
+            }
+            Op::Background(n) => {
+                let a = self.id(*n);
+                self.sim.fake(a).background = true;
+            }
+            Op::Hidden(n, ms) => {
+                let a = self.id(*n);
+                if self.at_hand(a) && self.sim.fake(a).held.is_empty() {
+                    self.sim.fake(a).dialog = true;
+                    self.sim.after(*ms, move |s| {
+                        s.fake(a).dialog = false;
+                        s.show(a);
+                    });
+                }
+            }
             Op::Deaf(n, times) => {
                 let a = self.id(*n);
                 self.sim.fake(a).deaf = *times;
@@ -504,6 +553,7 @@ fn check(w: &mut World) -> Result<(), TestCaseError> {
         let fake = w.sim.fake(a);
         prop_assert_eq!(fake.approvals, 0);
         let submits = fake.submits.clone();
+        let notices = fake.notices.clone();
         // What arrives is what was to be typed, whole, and once.
         let mut sends = Vec::new();
         for text in &submits {
@@ -511,7 +561,8 @@ fn check(w: &mut World) -> Result<(), TestCaseError> {
                 .iter()
                 .filter(|h| h.target == w.names[n] && h.prompt.as_deref() == Some(text))
                 .collect();
-            prop_assert!(!mine.is_empty() || w.human.contains(text), "{text:?} came from nowhere");
+            let own = w.human.contains(text) || notices.contains(text);
+            prop_assert!(!mine.is_empty() || own, "{text:?} came from nowhere");
             if let [h] = mine.as_slice() {
                 let times = submits.iter().filter(|t| *t == text).count();
                 prop_assert_eq!(times, 1, "hop {:?} arrived {} times", h, times);

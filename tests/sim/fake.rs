@@ -84,6 +84,14 @@ pub struct Fake {
     pub approvals: u32,
     pub record: Vec<(String, String, Option<String>)>,
     pub turn: u64,
+    /// The last turn that is over.
+    pub over: u64,
+    /// A person's prompt that waits for the end of the turn.
+    pub queued: Option<String>,
+    /// The turn leaves a background task, whose end starts another.
+    pub background: bool,
+    /// Prompts that the program gave itself.
+    pub notices: Vec<String>,
     /// The answer given to each prompt; `None`: echoes.
     pub answer: Option<String>,
     pub unread: String,
