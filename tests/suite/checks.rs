@@ -136,7 +136,7 @@ pub async fn the_clearing_key_empties_any_draft(s: &Subject) {
         for part in parts {
             s.term.paste(part);
         }
-        s.shows(&parts.concat()).await;
+        s.shows_pieces(parts).await;
         let mut presses = 0;
         while s.holds("") != Some(Holds::Empty) {
             // A newline at the end shows only by the cursor.

@@ -48,6 +48,7 @@ enum Inner {
 
 /// Which agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(dead_code, reason = "each program of tests makes only its own")]
 pub enum Which {
     Demo,
     Claude,
@@ -124,9 +125,14 @@ impl Subject {
 
     /// How the composer compares with `text`, as before an Enter. `None`: there is no composer.
     pub fn holds(&self, text: &str) -> Option<Holds> {
+        self.holds_pieces(&[text])
+    }
+
+    /// The same for a text that was pasted in pieces: a stand-in stands for a whole one.
+    pub fn holds_pieces(&self, pieces: &[&str]) -> Option<Holds> {
         let composer = self.facts().composer?;
         let placeholder = self.profile.composer.placeholder.as_ref();
-        Some(text::holds(&composer.text, composer.hidden, text, placeholder))
+        Some(text::holds_pieces(&composer.text, composer.hidden, pieces, placeholder))
     }
 
     /// Types a text as mado does, line by line, and waits until the composer holds it.
@@ -146,8 +152,13 @@ impl Subject {
 
     /// Waits until the composer holds exactly `text`, or the program's stand-in for it.
     pub async fn shows(&self, text: &str) {
-        let what = format!("the composer to hold {text:?}");
-        self.until(&what, || self.holds(text) == Some(Holds::Ours)).await;
+        self.shows_pieces(&[text]).await;
+    }
+
+    /// Waits until the composer holds what was pasted in these pieces.
+    pub async fn shows_pieces(&self, pieces: &[&str]) {
+        let what = format!("the composer to hold {pieces:?}");
+        self.until(&what, || self.holds_pieces(pieces) == Some(Holds::Ours)).await;
     }
 
     /// Presses the submitting key after the profile's wait, as mado does.
