@@ -225,6 +225,19 @@ fn a_stopped_agent_gets_one_enter_because_its_screen_is_no_fresh_evidence() {
 }
 
 #[test]
+fn a_slow_agent_that_draws_but_has_not_read_the_enter_gets_no_second_one() {
+    let mut sim = Sim::new();
+    let a = sim.open("a", ALL);
+    sim.send("a", "text");
+    sim.after(400, move |s| s.fake(a).slow = true);
+    for at in (500..3_000).step_by(50) {
+        sim.after(at, move |s| s.show(a));
+    }
+    sim.run(30_000);
+    assert_eq!(sim.fake(a).writes.iter().filter(|w| w.1 == "\r").count(), 1);
+}
+
+#[test]
 fn text_that_never_appears_in_the_composer_is_not_submitted() {
     let mut sim = Sim::new();
     let a = sim.open("a", ALL);
@@ -657,4 +670,19 @@ fn rows_that_the_program_hides_are_a_draft_too() {
     sim.feed(Input::Screen { agent: a, view: Box::new(view) });
     sim.send("a", "text");
     assert!(sim.info("a").draft);
+}
+
+#[test]
+fn blanks_that_were_left_and_cannot_be_seen_are_cleared_too() {
+    let mut sim = Sim::new();
+    let a = sim.open("a", ALL);
+    let fake = sim.fake(a);
+    (fake.clogged, fake.takes) = (true, 8);
+    sim.send("a", "    indented");
+    sim.run(6_000);
+    assert_eq!(sim.fake(a).composer, "  ");
+    sim.unclog(a);
+    sim.show(a);
+    sim.run(5_000);
+    assert_eq!(sim.fake(a).submits, ["    indented"]);
 }

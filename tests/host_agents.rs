@@ -155,10 +155,11 @@ fn close_ends_the_children_too() {
     let site = Site::new();
     let _host = site.serve();
     site.open_shell("a");
-    let child: u32 = inside(&site, "a", "setsid -f nohup sleep 1000 >/dev/null 2>&1; pgrep -n sleep")
-        .trim()
-        .parse()
-        .unwrap();
+    let child: u32 =
+        inside(&site, "a", "setsid -f nohup sleep 1000 >/dev/null 2>&1; pgrep -n sleep")
+            .trim()
+            .parse()
+            .unwrap();
     let shell = pid(&site);
     let folder = site.state().join("agents/1");
     assert!(folder.exists() && lives(child));

@@ -55,6 +55,15 @@ async fn routed(binary: &Path) {
         let hook = format!("{{\"hook\":{{\"agent\":{agent},\"event\":{{\"stop\"");
         assert!(text.contains(&hook), "no Stop hook of agent {agent}");
     }
+    // Started again, it goes on in its session.
+    let session = |site: &Site| site.json(&["ls", "--json"])[0]["session"].clone();
+    let before = session(&site);
+    assert!(before.is_string());
+    site.ok(&["restart", "a"]);
+    site.ok(&["wait", "agent=a", "phase=idle", "--timeout", "60s"]);
+    assert_eq!(session(&site), before);
+    assert_eq!(site.ok(&["answer", "a"]).trim_end(), "second\nanswer");
+    assert_eq!(mock.agent("a").prompts().len(), 2, "the restart sent something");
     site.ok(&["stop"]);
     let replayed = site.ok(&["replay", trace.to_str().unwrap()]);
     assert!(replayed.contains("the same effects"), "{replayed}");

@@ -1,366 +1,335 @@
-//! The dialog race on the real Claude Code: deliveries swept around the moment at which a permission
-//! dialog opens. An Enter that reached the dialog would run a command; the command leaves a file,
-//! and no file may ever be there. The same sweep with the gate switched off leaves some: the test
-//! can fail.
+//! The race that mado must never lose: a permission dialog that opens around the Enter of a delivery,
+//! on the real Claude Code. Each run proves that its dialog opened; nothing may have been approved.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed expectation fails the test")]
 
+#[path = "common/claudes.rs"]
+mod claudes;
 mod common;
 #[path = "common/host.rs"]
 mod host;
+#[path = "common/world.rs"]
+mod world;
 
-use common::claude;
-use common::mock::{Mock, Reply};
-use common::term::Term;
-use host::{Dialogue, Host, Site, wait_for};
-use serde_json::{Value, json};
+use std::cell::Cell;
 use std::collections::BTreeMap;
-use std::io::Write;
-use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
+use std::thread;
 use std::time::{Duration, Instant};
 
-/// How the dialog comes about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Opens {
-    /// A message from outside the terminal starts a turn that calls a tool.
-    Message,
-    /// A person's Enter in a view starts it.
-    Person,
-    /// As `Message`, with the agent stopped between the look and the Enter.
+use claudes::Claudes;
+use common::claude;
+use common::mock::{Kind, Matcher, Reply};
+use common::term::Term;
+use common::{assert_never, epoch_ms};
+use regex::Regex;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+/// Who opens the dialog, and what else happens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum How {
+    /// A prompt from outside the terminal, answered with a tool call.
+    Peer,
+    /// The same, while the agent is stopped from before mado's last look to after its Enter.
     Stopped,
+    /// A person's own Enter in a view.
+    Person,
 }
 
-/// Where the dialog fell.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// When the dialog came, as seen against the delivery.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Window {
-    BeforeTheFirstByte,
+    BeforeTyping,
     WhileTyping,
+    BeforeEnter,
     AfterEnter,
 }
 
-/// One real Claude behind a host, with everything a run needs.
-struct Lab {
-    site: Site,
-    _host: Host,
-    mock: Mock,
-    _home: tempfile::TempDir,
-    socket: PathBuf,
-    pid: i32,
-    shell: Dialogue,
+#[derive(Debug, Default)]
+struct Row {
+    runs: usize,
+    approved: usize,
+    states: BTreeMap<String, usize>,
+}
+
+/// An agent, a person in front of it, and how long things take.
+struct Arena {
+    c: Claudes,
     person: Term,
-    seq: u64,
-    runs: u32,
-    /// From the message to the dialog on the screen, milliseconds; measured as it goes.
-    latency: u64,
+    hit: PathBuf,
+    runs: Cell<usize>,
+    /// From a prompt of this kind to its dialog, as it was lately.
+    opens: Cell<Duration>,
+    /// From a send to its Enter.
+    enters: Duration,
 }
 
-impl Lab {
-    async fn new(gate: bool) -> Lab {
-        let mock = Mock::start().await;
-        let mut site = Site::new();
-        if !gate {
-            site.set("MADO_UNSAFE_NO_GATE", "1");
-        }
-        let work = site.work();
-        let home = claude::home(&[&work]);
-        let bin = site.path().join("bin");
-        std::fs::create_dir(&bin).unwrap();
-        std::os::unix::fs::symlink(claude::binary(), bin.join("claude")).unwrap();
-        let mut env = claude::claude_env(home.path(), &mock.url());
-        let path = format!("{}:{}", bin.display(), env["PATH"]);
-        env.insert("PATH".into(), path);
-        let host = site.serve();
-        site.open_with("claude", "a", &env, &["--permission-mode", "manual"]);
-        let pid = i32::try_from(site.json(&["ls", "--json"])[0]["pid"].as_i64().unwrap()).unwrap();
-        let file = home.path().join(format!(".claude/sessions/{pid}.json"));
-        let socket = wait_for("the messaging socket", || {
-            let text = std::fs::read_to_string(&file).ok()?;
-            let status: Value = serde_json::from_str(&text).ok()?;
-            status["messagingSocketPath"].as_str().map(PathBuf::from)
-        });
-        let argv = [env!("CARGO_BIN_EXE_mado"), "attach", "a"];
-        let mut env: BTreeMap<String, String> = BTreeMap::new();
-        env.insert("MADO_HOME".into(), site.path().display().to_string());
-        env.insert("TERM".into(), "xterm-256color".into());
-        env.insert("HOME".into(), site.path().display().to_string());
-        let person = Term::spawn(&argv, &env, &work, 40, 120);
-        person.wait_text("❯", Duration::from_secs(30)).await;
-        let mut shell = site.dial();
-        let hello = json!({"seq": 0, "request": {"method": "hello", "params": {
-            "protocol": mado::proto::PROTOCOL, "client": "shell", "project": work,
-        }}});
-        let said = shell.ask(&hello);
-        assert!(said.get("error").is_none_or(Value::is_null), "{said}");
-        Lab {
-            site,
-            _host: host,
-            mock,
-            _home: home,
-            socket,
-            pid,
-            shell,
+/// Long enough that the dialog can come between two lines.
+fn text(n: usize) -> String {
+    format!("delivery {n}\nsecond line\n    third\n\nfifth line\nend {n}")
+}
+
+impl Arena {
+    async fn new(vars: &[(&str, &str)]) -> Arena {
+        let c = Claudes::new(&claude::binary(), vars).await;
+        let bash = || Reply::bash("touch hit");
+        c.mock.on("OPEN-A-DIALOG", bash());
+        // A person's `x` behind whatever the composer holds.
+        c.mock.on(Matcher::Matches(Regex::new("x$").unwrap()), bash());
+        c.open("t", &["--permission-mode", "manual"]);
+        let person = c.world.viewer("t");
+        let hit = c.world.site.work().join("hit");
+        let mut arena = Arena {
+            c,
             person,
-            seq: 0,
-            runs: 0,
-            latency: 350,
-        }
-    }
-
-    fn ask(&mut self, method: &str, params: &Value) -> Value {
-        self.seq += 1;
-        let said = self
-            .shell
-            .ask(&json!({"seq": self.seq, "request": {"method": method, "params": params}}));
-        assert_eq!(said["seq"], self.seq, "{said}");
-        assert!(said.get("error").is_none_or(Value::is_null), "{said}");
-        said["ok"]["value"].clone()
-    }
-
-    fn agent(&mut self) -> Value {
-        let project = self.site.work();
-        self.ask("agents", &json!({"project": project, "all": true}))[0].clone()
-    }
-
-    fn hop(&mut self, id: u64) -> Value {
-        self.ask("hops", &json!({"hop": id, "all": true}))[0].clone()
-    }
-
-    fn wait_phase(&mut self, phase: &str) {
-        let until = Instant::now() + Duration::from_secs(40);
-        loop {
-            let agent = self.agent();
-            if agent["phase"] == phase {
-                return;
-            }
-            assert!(
-                Instant::now() < until,
-                "waited for {phase}: {agent}\n{}",
-                self.site.ok(&["screen", "a"])
-            );
-            std::thread::sleep(Duration::from_millis(10));
-        }
-    }
-
-    fn signal(&self, signal: rustix::process::Signal) {
-        let pid = rustix::process::Pid::from_raw(self.pid).unwrap();
-        rustix::process::kill_process(pid, signal).unwrap();
-    }
-
-    /// One run: the dialog is meant to open `offset` milliseconds after the Enter. Returns where it
-    /// fell and whether a command was approved.
-    fn run(&mut self, opens: Opens, offset: i64) -> (Window, bool) {
-        self.runs += 1;
-        let n = self.runs;
-        let approved = self.site.work().join(format!("approved-{n}"));
-        let tool = format!("open dialog {n}");
-        self.mock.on(tool.as_str(), Reply::bash(&format!("touch {}", approved.display())));
-        self.wait_phase("idle");
-        // Enter follows the send by the profile's 500 ms and what the looks cost.
-        let enter = 560;
-        let lead = if opens == Opens::Message { self.latency } else { self.latency.min(250) };
-        let at = enter + offset - i64::try_from(lead).unwrap();
-        let project = self.site.work();
-        let text = format!("delivery {n}");
-        let mut hop = None;
-        let mut send = |lab: &mut Lab| {
-            let sent = lab.ask("send", &json!({"project": project, "target": "a", "text": text}));
-            hop = sent["id"].as_u64();
-            assert!(hop.is_some(), "{sent}");
+            hit,
+            runs: Cell::new(0),
+            opens: Cell::new(Duration::ZERO),
+            enters: Duration::ZERO,
         };
-        let sleep = |ms: i64| std::thread::sleep(Duration::from_millis(ms.max(0).unsigned_abs()));
-        let mut triggered = Instant::now();
-        let mut trigger = |lab: &mut Lab| {
-            triggered = Instant::now();
-            match opens {
-                Opens::Message | Opens::Stopped => {
-                    let said = json!({"role": "user", "content": tool});
-                    let line = json!({"type": "user", "message": said});
-                    let mut stream = UnixStream::connect(&lab.socket).unwrap();
-                    stream.write_all(format!("{line}\n").as_bytes()).unwrap();
-                }
-                Opens::Person => lab.person.write("\r"),
-            }
-        };
-        if opens == Opens::Person {
-            // The person's text stands in the composer before; only the Enter is swept.
-            self.person.write(&tool);
-            wait_for("the person's text", || {
-                self.site.ok(&["screen", "a"]).contains(&tool).then_some(())
-            });
+        arena.calibrate().await;
+        arena
+    }
+
+    async fn calibrate(&mut self) {
+        let w = &self.c.world;
+        let sent = epoch_ms();
+        let hop = w.send("t", &text(0));
+        let hop = w.wait_state(hop, "answered");
+        let submitted = hop["times"]["submitted"].as_f64().unwrap();
+        self.enters = Duration::from_secs_f64((submitted - sent) / 1000.0);
+        w.wait_phase("t", "idle");
+        for n in 0..3 {
+            let start = Instant::now();
+            self.c.peer_message("t", &format!("OPEN-A-DIALOG, {n}")).send();
+            self.dialog().await;
+            // The first one is slow.
+            self.opens.set(start.elapsed());
+            self.close().await;
         }
-        if at < 0 {
-            trigger(self);
-            sleep(-at);
-            send(self);
-        } else {
-            send(self);
-            if opens == Opens::Stopped {
-                // The text is typed and drawn; Enter is still to come.
-                sleep(at.min(430));
-                self.signal(rustix::process::Signal::STOP);
-                trigger(self);
-                std::thread::sleep(Duration::from_millis(600));
-                self.signal(rustix::process::Signal::CONT);
-            } else {
-                sleep(at);
-                trigger(self);
-            }
-        }
-        let hop = hop.unwrap();
-        // Every run proves that the dialog opened: on the screen, not only by the hook before it.
-        let until = Instant::now() + Duration::from_secs(40);
-        let mut opened = None;
-        loop {
-            let agent = self.agent();
-            if agent["phase"] == "asking" && agent["rung"] == "screen" {
-                opened = Some(Instant::now());
-                break;
-            }
-            if approved.exists() {
-                break;
-            }
-            assert!(
-                Instant::now() < until,
-                "{opens:?} {offset}: no dialog; {agent}\n{}\n{}",
-                self.mock.describe(),
-                self.site.ok(&["screen", "a"])
-            );
-            std::thread::sleep(Duration::from_millis(4));
-        }
-        if let Some(at) = opened
-            && opens == Opens::Message
-        {
-            let took = at.duration_since(triggered).as_millis() as u64;
-            // Slowly, since a run in which the prompt went first takes longer.
-            self.latency = (self.latency * 2 + took.min(4_000)) / 3;
-        }
-        let state = self.hop(hop);
-        let window = match state["state"].as_str() {
-            Some("submitted" | "accepted" | "answered") => Window::AfterEnter,
-            _ if state["times"]["typing"].is_u64() => Window::WhileTyping,
-            _ => Window::BeforeTheFirstByte,
-        };
-        // An Enter that were still to come would come within this.
-        std::thread::sleep(Duration::from_millis(900));
-        // Nobody has answered the dialog. If it is gone all the same, an Enter has: the command then
-        // runs, which takes its time on a slow machine.
-        let until = Instant::now() + Duration::from_secs(20);
-        while self.agent()["phase"] != "asking" && !approved.exists() && Instant::now() < until {
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        let ran = approved.exists();
-        if std::env::var_os("MADO_TEST_VERBOSE").is_some() {
-            let h = self.hop(hop);
-            eprintln!("{opens:?} {offset}: {window:?}, ran {ran}, latency {}: {h}", self.latency);
-        }
-        if !ran {
-            // A person says no; the hop then goes its way.
-            self.person.write("\x1b");
-            let until = Instant::now() + Duration::from_secs(60);
-            loop {
-                let h = self.hop(hop);
-                let done = matches!(
-                    h["state"].as_str(),
-                    Some("answered" | "failed" | "stopped" | "unconfirmed")
-                );
-                if done {
-                    break;
-                }
-                if self.agent()["phase"] == "asking" {
+        println!(
+            "an Enter comes {:?} after its send, a dialog {:?} after its prompt",
+            self.enters,
+            self.opens.get()
+        );
+    }
+
+    fn shows_dialog(&self) -> bool {
+        self.person.text().contains("Do you want to proceed?")
+    }
+
+    /// Waits for the dialog: the proof of each run.
+    async fn dialog(&self) {
+        let what = "the dialog that this run is about";
+        self.person.wait_until(what, Duration::from_secs(30), || self.shows_dialog()).await;
+    }
+
+    /// The person says no. Two Escapes in a row would open another dialog.
+    async fn close(&self) {
+        let pressed = Cell::new(None::<Instant>);
+        self.person
+            .wait_until("the dialog to close", Duration::from_secs(30), || {
+                let due = pressed.get().is_none_or(|at| at.elapsed() > Duration::from_secs(5));
+                if self.shows_dialog() && due {
+                    pressed.set(Some(Instant::now()));
                     self.person.write("\x1b");
-                    std::thread::sleep(Duration::from_millis(300));
                 }
-                assert!(
-                    Instant::now() < until,
-                    "{opens:?} {offset}: {h}\n{}",
-                    self.site.ok(&["screen", "a"])
-                );
-                std::thread::sleep(Duration::from_millis(20));
-            }
-        }
-        (window, ran || approved.exists())
+                !self.shows_dialog()
+            })
+            .await;
+        self.c.world.wait_phase("t", "idle");
     }
 
-    /// The delivered text reached the model exactly once, or the hop says why it did not.
-    fn lost(&mut self) -> Vec<String> {
-        let hops = self.ask("hops", &json!({"all": true, "limit": 1000}));
-        let texts: Vec<String> =
-            self.mock.prompts().into_iter().chain(self.mock.steering()).collect();
-        let mut lost = Vec::new();
-        for hop in hops.as_array().unwrap() {
-            let prompt = hop["prompt"].as_str().unwrap();
-            let times = texts
-                .iter()
-                .filter(|t| t.trim() == prompt || t.contains(&format!("{prompt}\n")))
-                .count();
-            let answered = hop["state"] == "answered";
-            if (answered && times != 1) || times > 1 {
-                lost.push(format!("{prompt}: {times} times, {}", hop["state"]));
-            }
-        }
-        lost
+    fn approved(&self) -> bool {
+        let results = |r: &common::mock::Request| r.kind == Kind::ToolResult;
+        self.hit.exists() || self.c.mock.requests().iter().any(results)
     }
-}
 
-/// Sweeps, and prints a line for each way and window. Returns the approvals.
-async fn sweep(gate: bool, ways: &[Opens], offsets: impl Iterator<Item = i64>) -> u32 {
-    let mut lab = Lab::new(gate).await;
-    let mut hits: BTreeMap<(Opens, Window), u32> = BTreeMap::new();
-    let mut approvals = 0;
-    for offset in offsets {
-        for way in ways {
-            let (window, approved) = lab.run(*way, offset);
-            *hits.entry((*way, window)).or_default() += 1;
+    /// One delivery with a dialog that is to open `offset` ms after its Enter is due.
+    async fn run(&self, how: How, offset: i64) -> (Window, bool, String) {
+        let w = &self.c.world;
+        self.runs.set(self.runs.get() + 1);
+        let n = self.runs.get();
+        w.wait_phase("t", "idle");
+        let ms = |d: Duration| d.as_millis() as i64;
+        // Everything relative to the send, in milliseconds; then shifted so that nothing is past.
+        let enter = ms(self.enters);
+        let prompt = enter + offset - ms(self.opens.get());
+        let (send, prompt) = (0.max(-prompt), 0.max(prompt));
+        let start = Instant::now();
+        let until = move |at: i64| {
+            let at = start + Duration::from_millis(at as u64);
+            thread::sleep(at.saturating_duration_since(Instant::now()));
+        };
+        // The agent drops a message that is the same as the one before.
+        let message = self.c.peer_message("t", &format!("OPEN-A-DIALOG for run {n}"));
+        let pid = Pid::from_raw(w.pid("t") as i32).unwrap();
+        let hop = thread::scope(|scope| {
+            let (person, message) = (&self.person, &message);
+            scope.spawn(move || {
+                until(prompt);
+                match how {
+                    How::Person => person.write("x\r"),
+                    How::Peer | How::Stopped => message.send(),
+                }
+            });
+            if how == How::Stopped {
+                scope.spawn(move || {
+                    until(send + enter - 120);
+                    kill_process(pid, Signal::STOP).unwrap();
+                    until(send + enter + 350);
+                    kill_process(pid, Signal::CONT).unwrap();
+                });
+            }
+            until(send);
+            w.send("t", &text(n))
+        });
+        self.dialog().await;
+        let opened = epoch_ms();
+        let then = w.hop(hop);
+        let took = start.elapsed().saturating_sub(Duration::from_millis(prompt as u64));
+        if how == How::Peer && then["times"]["submitted"].is_null() {
+            self.opens.set((self.opens.get() * 2 + took) / 3);
+        }
+        // A second Enter would be due within a second.
+        until(send + enter + 1300);
+        let standing = assert_never_closes(self).await;
+        let approved = self.approved();
+        if !approved {
+            assert!(standing, "the dialog went away by itself: {}", self.person.describe());
+            self.close().await;
+        }
+        let at = |key: &str| then["times"][key].as_f64().filter(|t| *t <= opened);
+        let window = match (at("typing"), at("submitted")) {
+            (_, Some(_)) => Window::AfterEnter,
+            (Some(typing), None) if opened - typing < 300.0 => Window::WhileTyping,
+            (Some(_), None) => Window::BeforeEnter,
+            (None, None) => Window::BeforeTyping,
+        };
+        let last = w.wait_hop(hop, "its end", |h| {
+            ["answered", "unconfirmed", "failed", "stopped"].contains(&h["state"].as_str().unwrap())
+        });
+        self.settle(n, &last, how);
+        let state = format!("{}/{}", last["state"], last["reason_code"]).replace('"', "");
+        (window, approved, state)
+    }
+
+    /// After a run: the text arrived at most once, and exactly once where its hop says so.
+    fn settle(&self, n: usize, hop: &Value, how: How) {
+        let w = &self.c.world;
+        let arrived = self.c.mock.prompts().iter().filter(|p| **p == text(n)).count();
+        assert!(arrived <= 1, "arrived {arrived} times: {hop}");
+        if hop["state"] == "answered" {
+            assert_eq!(arrived, 1, "{hop}");
+        } else {
+            // A dialog in the delivery's own turn, refused by the person; or the person's own key.
+            let code = hop["reason_code"].as_str().unwrap();
+            let fine = code == "interrupted" || how == How::Person && code == "human_took_over";
+            assert!(fine, "{hop}");
+        }
+        // A draft that a person's key left with the text is theirs to clear.
+        w.wait("an idle agent without a draft", || {
+            let agent = w.agent("t");
+            if agent["phase"] == "idle" && agent["draft"] == true {
+                self.person.write("\x15");
+                thread::sleep(Duration::from_millis(100));
+            }
+            (agent["phase"] == "idle" && agent["draft"] == false).then_some(())
+        });
+    }
+
+    async fn sweep(&self, how: How, offsets: impl Iterator<Item = i64>) -> BTreeMap<Window, Row> {
+        let mut table = BTreeMap::<Window, Row>::new();
+        for offset in offsets {
+            let (window, approved, state) = self.run(how, offset).await;
+            let row = table.entry(window).or_default();
+            row.runs += 1;
+            row.approved += usize::from(approved);
+            *row.states.entry(state).or_default() += 1;
             if approved {
-                approvals += 1;
-                eprintln!("approved: {way:?} at {offset} ms ({window:?})");
+                println!("{how:?} {offset:+} ms, dialog {window:?}: APPROVED");
+                break;
             }
         }
+        for (window, row) in &table {
+            println!(
+                "{how:?} | dialog {window:?} | {} runs | {} approved | {:?}",
+                row.runs, row.approved, row.states
+            );
+        }
+        table
     }
-    for ((way, window), n) in &hits {
-        println!("dialog opens by {way:?}, {window:?}: {n} runs");
+}
+
+/// Whether the dialog still stands a moment later.
+async fn assert_never_closes(arena: &Arena) -> bool {
+    if !arena.approved() {
+        let gone = || !arena.shows_dialog() && !arena.approved();
+        assert_never("the dialog closes", Duration::from_millis(100), gone).await;
     }
-    println!("gate {}: {} runs, {approvals} approvals", if gate { "on" } else { "off" }, lab.runs);
-    if gate {
-        assert_eq!(lab.lost(), Vec::<String>::new());
-    }
-    approvals
+    arena.shows_dialog()
 }
 
-const ALL: [Opens; 3] = [Opens::Message, Opens::Person, Opens::Stopped];
-
-#[tokio::test(flavor = "multi_thread")]
-async fn real_claude_dialog_race_a_few_offsets() {
-    assert_eq!(sweep(true, &ALL, (-450..=450).step_by(300)).await, 0);
+fn approvals(table: &BTreeMap<Window, Row>) -> usize {
+    table.values().map(|row| row.approved).sum()
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn real_claude_dialog_race_is_lost_when_the_gate_is_switched_off() {
-    // Far enough before the Enter: 2.1.332 ignores an Enter in the first 150 ms of a dialog, and the
-    // first runs learn how long the dialog takes on this machine.
-    let offsets = [-2_000, -1_600, -1_200, -800, -600, -400].into_iter();
-    let approvals = sweep(false, &[Opens::Message], offsets).await;
-    assert!(
-        approvals > 0,
-        "without its gate the delivery approves nothing: the sweep proves nothing"
-    );
+/// Every 10 ms from 600 ms before to 600 ms after the Enter.
+fn all() -> impl Iterator<Item = i64> {
+    (-60..=60).map(|n| n * 10)
 }
 
-#[tokio::test(flavor = "multi_thread")]
-#[ignore = "long: 121 offsets from -600 to 600 ms, by a message"]
-async fn real_claude_dialog_race_full_by_message() {
-    assert_eq!(sweep(true, &[Opens::Message], (-600..=600).step_by(10)).await, 0);
+#[tokio::test]
+async fn real_claude_no_dialog_around_an_enter_is_approved() {
+    let arena = Arena::new(&[]).await;
+    let offsets = [-600, -300, -150, -50, 0, 50, 100, 400];
+    assert_eq!(approvals(&arena.sweep(How::Peer, offsets.into_iter()).await), 0);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-#[ignore = "long: 121 offsets from -600 to 600 ms, by a person's Enter"]
-async fn real_claude_dialog_race_full_by_person() {
-    assert_eq!(sweep(true, &[Opens::Person], (-600..=600).step_by(10)).await, 0);
+#[tokio::test]
+async fn real_claude_no_dialog_of_an_agent_stopped_around_an_enter_is_approved() {
+    let arena = Arena::new(&[]).await;
+    let offsets = [-150, -50, 0, 100];
+    assert_eq!(approvals(&arena.sweep(How::Stopped, offsets.into_iter()).await), 0);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-#[ignore = "long: 121 offsets from -600 to 600 ms, with the agent stopped in between"]
-async fn real_claude_dialog_race_full_stopped() {
-    assert_eq!(sweep(true, &[Opens::Stopped], (-600..=600).step_by(10)).await, 0);
+#[tokio::test]
+async fn real_claude_no_dialog_that_a_person_opens_around_an_enter_is_approved() {
+    let arena = Arena::new(&[]).await;
+    let offsets = [-400, -100, 0, 100];
+    assert_eq!(approvals(&arena.sweep(How::Person, offsets.into_iter()).await), 0);
+}
+
+#[tokio::test]
+async fn real_claude_without_the_gate_a_dialog_is_approved() {
+    let arena = Arena::new(&[("MADO_UNSAFE_NO_GATE", "1")]).await;
+    let offsets = [-350, -300, -250, -200, -400, -150, -450, -500];
+    let table = arena.sweep(How::Peer, offsets.into_iter()).await;
+    assert!(approvals(&table) > 0, "the sweep could not fail, so it proves nothing: {table:?}");
+}
+
+#[tokio::test]
+#[ignore = "long: 121 dialogs"]
+async fn real_claude_no_dialog_at_any_moment_around_an_enter_is_approved() {
+    let table = Arena::new(&[]).await.sweep(How::Peer, all()).await;
+    assert_eq!(approvals(&table), 0);
+    assert_eq!(table.values().map(|r| r.runs).sum::<usize>(), 121);
+    assert_eq!(table.len(), 4, "a window was never hit: {table:?}");
+}
+
+#[tokio::test]
+#[ignore = "long: 121 dialogs"]
+async fn real_claude_no_dialog_of_a_stopped_agent_is_approved() {
+    let table = Arena::new(&[]).await.sweep(How::Stopped, all()).await;
+    assert_eq!(approvals(&table), 0);
+    assert_eq!(table.values().map(|r| r.runs).sum::<usize>(), 121);
+}
+
+#[tokio::test]
+#[ignore = "long: 121 dialogs"]
+async fn real_claude_no_dialog_that_a_person_opens_is_approved() {
+    let table = Arena::new(&[]).await.sweep(How::Person, all()).await;
+    assert_eq!(approvals(&table), 0);
+    assert_eq!(table.values().map(|r| r.runs).sum::<usize>(), 121);
 }

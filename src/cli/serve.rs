@@ -54,7 +54,14 @@ pub fn serve(mode: Mode, as_json: bool) -> Result<(), ErrorInfo> {
                 let remedy = "use it, or end it with `mado stop`";
                 return Err(ErrorInfo::new("host_running", message, remedy));
             }
-            let record = start()?;
+            let record = match start() {
+                Err(e) if e.code == "host_running" => {
+                    // Somebody was faster. Whoever hears this will want to talk to that host.
+                    wait_until_it_answers(&paths)?;
+                    return Err(e);
+                }
+                other => other?,
+            };
             if as_json {
                 out::json(&record);
             } else {
@@ -88,8 +95,10 @@ fn filter() -> EnvFilter {
 fn detached() {
     // First of all: a signal to the starter's group must not end the host.
     let _ = rustix::process::setsid();
+    // Paths in the environment may be relative to the starter's directory, which is then let go.
+    let options = Options::from_env();
     let _ = std::env::set_current_dir("/");
-    let result = Options::from_env().and_then(|options| {
+    let result = options.and_then(|options| {
         options.paths.prepare_state()?;
         let log = Log::open(&options.paths)?;
         if let Ok(file) = log.file() {

@@ -373,7 +373,7 @@ impl Agent {
     }
 
     /// Takes a view.
-    pub fn look(&mut self, view: ScreenView, now: u64) {
+    pub fn look(&mut self, view: ScreenView, now: u64, echo: u64) {
         self.log.take(&view);
         if self.is_line() {
             // Whatever stands on the row is the prompt as long as neither a person nor mado has
@@ -410,13 +410,16 @@ impl Agent {
             }
         }
         // Drawn anew and empty: nothing is left.
-        if let Some(left) = &self.left
+        let filled = self.filled();
+        if let Some(left) = self.left.as_mut()
+            && composes
             && left.pending.is_none()
             && view.bytes > left.bytes
-            && composes
-            && !self.filled()
         {
-            self.left = None;
+            left.shown |= filled;
+            if !filled && left.unseen() == 0 && (left.shown || now >= left.at + echo) {
+                self.left = None;
+            }
         }
         self.view = Some(view);
     }

@@ -174,8 +174,14 @@ impl Hub {
         if agent.paste != Paste::Closed {
             return because("leftover", format!("{name} is still inside an interrupted paste"));
         }
+        let unseen = |l: &Left| {
+            let may_come = self.now.mono < l.at + self.timing.echo_ms;
+            may_come && !l.shown && !agent.filled() && l.unseen() == 0
+        };
         if let Some(left) = &agent.left
-            && (left.pending.is_some() || agent.view.as_ref().is_none_or(|v| v.bytes <= left.bytes))
+            && (left.pending.is_some()
+                || agent.view.as_ref().is_none_or(|v| v.bytes <= left.bytes)
+                || unseen(left))
         {
             let text = format!("{name} has not shown yet what was typed before");
             return because("leftover", text);
@@ -188,7 +194,9 @@ impl Hub {
             if !agent.left.as_ref().is_some_and(own) {
                 return because("draft", format!("{name}'s composer holds a draft"));
             }
-        } else if let Some(left) = agent.left.as_ref().filter(|l| l.hop != hop.id()) {
+        } else if let Some(left) = agent.left.as_ref().filter(|l| l.hop != hop.id())
+            && agent.filled()
+        {
             let text = format!("{name}'s composer holds what is left of hop {}", left.hop);
             return because("leftover", text);
         }

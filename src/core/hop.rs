@@ -1,5 +1,6 @@
 //! A hop: one firing of a route, or one send, from its trigger to exactly one final state.
 
+use super::text::fold;
 use crate::core::io::Now;
 use crate::proto::{AgentId, HopId, HopInfo, HopState, RouteId};
 
@@ -38,12 +39,28 @@ pub struct Left {
     pub bytes: u64,
     /// When it was left, monotonic milliseconds.
     pub at: u64,
+    /// The composer has held something since. Until then an empty one only says that the program has
+    /// not come to it yet: a busy one draws its spinner before it looks at its input.
+    pub shown: bool,
     /// Clearing has begun: the composer may hold only the beginning.
     pub clearing: bool,
     /// The terminal gave the write up by itself, which a person's key makes it do.
     pub refused: bool,
     /// The program did not read.
     pub stuck: bool,
+}
+
+impl Left {
+    /// How many clearing keys remove what cannot be seen: blanks and newlines alone. 0 when
+    /// there is something to see, or nothing at all.
+    #[must_use]
+    pub fn unseen(&self) -> u32 {
+        let text = self.pieces.concat();
+        if text.is_empty() || !fold(&text).is_empty() {
+            return 0;
+        }
+        u32::try_from(text.matches('\n').count()).unwrap_or(u32::MAX).saturating_add(1)
+    }
 }
 
 /// Start of a bracketed paste (DECSET 2004).

@@ -126,6 +126,7 @@ impl Hub {
             {
                 at.push(self.settled_at(agent));
                 at.extend(agent.left.as_ref().map(|l| self.told_at(l)));
+                at.extend(agent.left.as_ref().map(|l| l.at + self.timing.echo_ms));
                 at.extend(agent.human_at.map(|h| h + self.timing.human_ms));
             }
         }
@@ -154,14 +155,14 @@ impl Hub {
             Input::Screen { agent, view } => {
                 let now = self.now.mono;
                 if let Some(a) = self.agents.get_mut(&agent) {
-                    a.look(*view, now);
+                    a.look(*view, now, self.timing.echo_ms);
                 }
                 self.watch_output(agent);
             }
             Input::Checked { agent, token, view } => {
                 let now = self.now.mono;
                 if let Some(a) = self.agents.get_mut(&agent) {
-                    a.look(*view, now);
+                    a.look(*view, now, self.timing.echo_ms);
                 }
                 self.assess(agent);
                 self.checked(agent, token);

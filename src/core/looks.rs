@@ -41,6 +41,10 @@ impl Hub {
     fn start_clean(&mut self, id: AgentId) -> bool {
         let Some(agent) = self.agents.get(&id) else { return false };
         let Some(delivery) = agent.delivery.as_ref() else { return false };
+        if !agent.filled() && agent.left.as_ref().is_some_and(|l| l.unseen() > 0) {
+            self.clear_step(id, 0);
+            return false;
+        }
         let Some(left) = agent.left.as_ref().filter(|l| l.hop == delivery.hop) else {
             if agent.draft() || agent.filled() {
                 self.disturb(id);
@@ -81,7 +85,9 @@ impl Hub {
         let now = self.now.mono;
         let gap = self.timing.clear_gap_ms;
         let Some(agent) = self.agents.get_mut(&id) else { return };
+        let unseen = agent.left.as_ref().map_or(0, Left::unseen);
         let empty = agent.facts.composer.as_ref().is_some_and(|c| !c.filled());
+        let empty = empty && presses >= unseen;
         let rules = &agent.profile.composer;
         let (key, max) = (rules.clear.clone(), rules.clear_max);
         let Some(delivery) = agent.delivery.as_mut() else { return };
@@ -130,6 +136,7 @@ impl Hub {
                 pending: None,
                 bytes: delivery.bytes,
                 at: now,
+                shown: false,
                 clearing: false,
                 refused: false,
                 stuck: false,
@@ -147,12 +154,17 @@ impl Hub {
         self.press_enter(id);
     }
 
-    /// A second Enter, only on fresh evidence: the program wrote something since the first, and our
-    /// whole text still stands in the composer of an idle agent.
+    /// A second Enter, only on fresh evidence: the program has read the first and wrote something
+    /// since, and our whole text still stands in the composer of an idle agent.
     fn look_second(&mut self, id: AgentId, idle: bool, until: u64) {
         let Some(agent) = self.agents.get(&id) else { return };
         let Some(delivery) = agent.delivery.as_ref() else { return };
-        let fresh = agent.view.as_ref().is_some_and(|v| v.bytes > delivery.bytes_now);
+        // A slow program may draw, after the Enter was written, what it did before it read it; then a
+        // second one could reach whatever the first one opens.
+        let fresh = agent
+            .view
+            .as_ref()
+            .is_some_and(|v| v.bytes > delivery.bytes_now && v.unread == Some(0));
         let ours = agent.holds(&delivery.typed) == Some(Holds::Ours);
         let alone = agent.human_at.is_none_or(|at| at < delivery.entered_at);
         let hop = delivery.hop;

@@ -180,7 +180,7 @@ impl Hub {
         {
             // What stood at the prompt has been run: the same view shows another prompt now, and
             // the silence begins here.
-            agent.look(view, now);
+            agent.look(view, now, 5_000);
             agent.changed = now;
         }
     }

@@ -209,6 +209,7 @@ impl Hub {
             return true;
         }
         let overdue = now >= delivery.asked + limit;
+        let asks = self.gate && phase == Phase::Asking;
         match &mut delivery.stage {
             Stage::Gap(at) if now >= *at => delivery.stage = Stage::Look(token),
             Stage::Settle(at, until) if now >= *at => {
@@ -247,7 +248,7 @@ impl Hub {
                 self.not_reading(id);
                 return true;
             }
-            Stage::Entering(_) if !delivery.dropping && (overdue || phase == Phase::Asking) => {
+            Stage::Entering(_) if !delivery.dropping && (overdue || asks) => {
                 // It must not go in later, into whatever is there then.
                 delivery.dropping = true;
                 delivery.asked = now;
@@ -326,6 +327,7 @@ impl Hub {
                 pending,
                 bytes: delivery.bytes,
                 at: now,
+                shown: false,
                 clearing: false,
                 refused: false,
                 stuck: false,

@@ -3,11 +3,12 @@
 //! Reading and writing never wait: the owner asks for readiness and takes what is there. The end
 //! of a PTY is `EIO`, and it comes when the session's leader exits even if a grandchild lives.
 
+use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::process::Pid;
 use rustix::termios::{Winsize, tcgetpgrp, tcsetwinsize};
 use std::collections::BTreeMap;
-use std::ffi::{OsStr, OsString};
+use std::ffi::{CString, OsStr, OsString};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
@@ -82,6 +83,8 @@ pub enum Did {
 #[derive(Debug)]
 pub struct Pty {
     master: AsyncFd<OwnedFd>,
+    /// The program's side, by name.
+    slave: Option<CString>,
 }
 
 /// The library opens the terminal and sets close-on-exec in two steps. Two spawns at once could
@@ -123,7 +126,8 @@ pub fn spawn(
     // and the replacement is `unsafe`.
     #[expect(deprecated)]
     let master = AsyncFd::new(OwnedFd::from(master)).map_err(SpawnError::NoTerminal)?;
-    Ok((Pty { master }, child))
+    let slave = rustix::pty::ptsname(&master, Vec::new()).ok();
+    Ok((Pty { master, slave }, child))
 }
 
 fn to_io(error: pty_process::Error) -> io::Error {
@@ -234,6 +238,16 @@ impl Pty {
     /// Sets the size; the program gets `SIGWINCH` if it changed.
     pub fn resize(&self, rows: u16, cols: u16) -> io::Result<()> {
         Ok(tcsetwinsize(&self.master, winsize(rows, cols))?)
+    }
+
+    /// Bytes of input that the program has not read yet. `None` where the system does not tell.
+    ///
+    /// The program's side is opened only for the question: kept open, it would hide from the
+    /// host that the program has closed it.
+    pub fn unread(&self) -> Option<u64> {
+        let flags = OFlags::RDONLY | OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let slave = rustix::fs::open(self.slave.as_ref()?.as_c_str(), flags, Mode::empty()).ok()?;
+        rustix::io::ioctl_fionread(&slave).ok()
     }
 
     /// The process group in the foreground of the terminal. `None` when there is none (the

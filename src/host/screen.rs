@@ -371,6 +371,7 @@ impl Screen {
             scrolled_rows: Vec::new(),
             bytes: self.bytes,
             foreground: None,
+            unread: None,
         }
     }
 

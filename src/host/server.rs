@@ -192,6 +192,8 @@ struct Server {
     guard: Option<(AgentId, u64)>,
     /// A [`CrashAt::AfterEnter`] waits for this write.
     crash_after: Option<(AgentId, u64)>,
+    /// Everything is being ended: nothing is started any more.
+    ending: bool,
     /// Who asked for the stop and is told when it is done.
     stop_askers: Vec<(ClientId, u64)>,
     /// The same for those who asked by a frame: closed at the end.
@@ -227,6 +229,7 @@ impl Server {
             colours: Colours::default(),
             guard: None,
             crash_after: None,
+            ending: false,
             stop_askers: Vec::new(),
             stop_streams: Vec::new(),
             unused_since: Some(Instant::now()),

@@ -158,7 +158,9 @@ fn first_difference(a: &[Effect], b: &[Effect]) -> Option<usize> {
 /// Where the trace goes, if anywhere.
 #[must_use]
 pub fn path_from_env() -> Option<PathBuf> {
-    std::env::var_os("MADO_TRACE").filter(|v| !v.is_empty()).map(PathBuf::from)
+    let path = std::env::var_os("MADO_TRACE").filter(|v| !v.is_empty()).map(PathBuf::from)?;
+    // A detached host changes its directory.
+    Some(std::path::absolute(&path).unwrap_or(path))
 }
 
 #[cfg(test)]

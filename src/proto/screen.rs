@@ -47,6 +47,10 @@ pub struct ScreenView {
     /// Bytes read from the agent since it started: whether it wrote anything since a moment.
     #[serde(default)]
     pub bytes: u64,
+    /// Bytes of input that wait in the terminal for the program to read (`FIONREAD` on its side).
+    /// Taken for checks; `None` where it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unread: Option<u64>,
     /// Whether the terminal's foreground process group is the agent's own first process
     /// (`tcgetpgrp` on the PTY). `None` where the profile does not ask for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]

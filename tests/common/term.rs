@@ -157,6 +157,7 @@ impl Term {
             scrolled_rows: Vec::new(),
             bytes: screen.raw.len() as u64,
             foreground: None,
+            unread: None,
         }
     }
 

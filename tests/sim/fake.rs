@@ -61,6 +61,8 @@ pub struct Fake {
     pub cols: usize,
     pub bytes: u64,
     pub frozen: bool,
+    /// It draws, but reads nothing: a slow program.
+    pub slow: bool,
     /// Text is taken but never rendered.
     pub blind: bool,
     /// A long paste is shown as this.
@@ -72,12 +74,24 @@ pub struct Fake {
     pub hooks: bool,
     pub status: bool,
     pub records: bool,
+    /// How much later than usual its hooks, its status file and its record speak.
+    pub hook_ms: u64,
+    pub status_ms: u64,
+    pub record_ms: u64,
     /// Everything that was written to it, with times.
     pub writes: Vec<(u64, String)>,
     pub submits: Vec<String>,
     pub approvals: u32,
     pub record: Vec<(String, String, Option<String>)>,
     pub turn: u64,
+    /// The last turn that is over.
+    pub over: u64,
+    /// A person's prompt that waits for the end of the turn.
+    pub queued: Option<String>,
+    /// The turn leaves a background task, whose end starts another.
+    pub background: bool,
+    /// Prompts that the program gave itself.
+    pub notices: Vec<String>,
     /// The answer given to each prompt; `None`: echoes.
     pub answer: Option<String>,
     pub unread: String,
@@ -136,6 +150,7 @@ impl Fake {
             cursor,
             bracketed_paste: !self.unbracketed && !shell.running,
             bytes: self.bytes,
+            unread: Some(self.unread.len() as u64),
             foreground: shell.told.then_some(!shell.running),
             ..ScreenView::default()
         }
@@ -192,6 +207,7 @@ impl Fake {
             bracketed_paste: !self.unbracketed,
             alt_screen: self.alt.is_some(),
             bytes: self.bytes,
+            unread: Some(self.unread.len() as u64),
             ..ScreenView::default()
         }
     }
@@ -199,7 +215,7 @@ impl Fake {
     /// Takes bytes as the real programs do: pastes are text, in a dialog they are ignored; Enter
     /// submits, or approves.
     pub fn read(&mut self, text: &str) -> Option<String> {
-        if self.frozen {
+        if self.frozen || self.slow {
             self.unread.push_str(text);
             return None;
         }

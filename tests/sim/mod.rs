@@ -29,10 +29,15 @@ pub struct Sim {
     later: Vec<(u64, Later)>,
     seq: u64,
     pub store_fails: bool,
+    /// A person has paused everything.
+    pub paused: bool,
+    /// What was done that must never be.
+    pub wrong: Vec<String>,
 }
 
 pub enum Later {
-    Finish(AgentId),
+    /// The turn of this number ends.
+    Finish(AgentId, u64),
     Do(Box<dyn FnOnce(&mut Sim)>),
 }
 
@@ -57,6 +62,8 @@ impl Sim {
             later: Vec::new(),
             seq: 0,
             store_fails: false,
+            paused: false,
+            wrong: Vec::new(),
         };
         sim.feed(Input::ClientHere {
             client: EDITOR,
@@ -120,6 +127,12 @@ impl Sim {
                     self.feed(Input::WriteDropped { agent, token, written: 0 });
                     return;
                 }
+                // The end of a paste that was cut off is no text.
+                let owed = text.len() < 12 && text.ends_with('~');
+                if (fake.dialog || self.paused) && !owed {
+                    let why = if self.paused { "paused" } else { "dialog" };
+                    self.wrong.push(format!("{now}: {text:?} while {why}"));
+                }
                 if fake.clogged {
                     fake.pending.push((token, text));
                     return;
@@ -134,7 +147,7 @@ impl Sim {
                     let written = takes.min(text.len());
                     let fake = self.agents.get_mut(&agent).unwrap();
                     fake.takes = 0;
-                    fake.read(std::str::from_utf8(&text.as_bytes()[..written]).unwrap());
+                    fake.read(&String::from_utf8_lossy(&text.as_bytes()[..written]));
                     self.feed(Input::WriteDropped { agent, token, written });
                 }
             }
@@ -206,6 +219,15 @@ impl Sim {
         }
     }
 
+    /// An editor of the project is attached.
+    pub fn editor_here(&mut self) {
+        self.feed(Input::ClientHere {
+            client: EDITOR,
+            kind: ClientKind::Editor,
+            project: PROJECT.into(),
+        });
+    }
+
     /// Opens a shell at its prompt.
     pub fn open_shell(&mut self, name: &str) -> AgentId {
         let p = OpenParams {
@@ -258,9 +280,10 @@ impl Sim {
             return;
         }
         let (hooks, status) = (fake.hooks, fake.status);
+        let lag = (fake.hook_ms, fake.status_ms, fake.record_ms);
         let p = prompt.clone();
         let t = turn.clone();
-        self.after(20, move |s| {
+        self.after(20 + lag.0, move |s| {
             if hooks {
                 s.hook(agent, HookEvent::Prompt { session: "s".into(), turn: Some(t), text: p });
             }
@@ -271,12 +294,14 @@ impl Sim {
                 f.title = "⠂ x".into();
             }
             s.show(agent);
-            if status {
-                s.feed(Input::Status { agent, state: StatusState::Busy });
-            }
+            s.after(lag.1, move |s| {
+                if status {
+                    s.feed(Input::Status { agent, state: StatusState::Busy });
+                }
+            });
         });
         let p = prompt.clone();
-        self.after(110, move |s| {
+        self.after(110 + lag.2, move |s| {
             let fake = s.agents.get_mut(&agent).unwrap();
             if fake.records {
                 fake.record.push((turn.clone(), p.clone(), None));
@@ -286,22 +311,27 @@ impl Sim {
                 });
             }
         });
-        self.later.push((self.now + 1_000, Later::Finish(agent)));
+        let turn = self.agents[&agent].turn;
+        self.later.push((self.now + 1_000, Later::Finish(agent, turn)));
     }
 
     /// The turn ends: Stop, then idle, then the record, in the order of the real program.
     pub fn finish(&mut self, agent: AgentId) {
         let fake = self.agents.get_mut(&agent).unwrap();
         if fake.dialog {
-            self.later.push((self.now + 100, Later::Finish(agent)));
+            let turn = fake.turn;
+            self.later.push((self.now + 100, Later::Finish(agent, turn)));
             return;
         }
+        fake.over = fake.turn;
+        let background = usize::from(std::mem::take(&mut fake.background));
         let turn = format!("t{}", fake.turn);
         let prompt = fake.submits.last().cloned().unwrap_or_default();
         let answer = fake.answer.clone().unwrap_or_else(|| format!("ECHO {}", prompt.trim()));
         let (hooks, status) = (fake.hooks, fake.status);
+        let lag = (fake.hook_ms, fake.status_ms, fake.record_ms);
         let (a, t) = (answer.clone(), turn.clone());
-        self.after(10, move |s| {
+        self.after(10 + lag.0, move |s| {
             if hooks {
                 s.hook(
                     agent,
@@ -309,7 +339,7 @@ impl Sim {
                         session: "s".into(),
                         turn: Some(t),
                         answer: Some(a),
-                        background: 0,
+                        background,
                     },
                 );
             }
@@ -323,12 +353,33 @@ impl Sim {
                 fake.rows.push(if i == 0 { format!("● {line}") } else { format!("  {line}") });
             }
             fake.rows.push("✻ Baked for 1s".into());
+            if let Some(next) = fake.queued.take() {
+                // The next prompt follows without a pause.
+                fake.busy = true;
+                fake.title = "⠂ x".into();
+                s.begin(agent, &next);
+                return;
+            }
             s.show(agent);
-            if status {
-                s.feed(Input::Status { agent, state: StatusState::Idle });
+            s.after(lag.1, move |s| {
+                if status && !s.agents[&agent].busy {
+                    let state =
+                        if background > 0 { StatusState::Background } else { StatusState::Idle };
+                    s.feed(Input::Status { agent, state });
+                }
+            });
+            if background > 0 {
+                s.after(700, move |s| {
+                    let fake = s.fake(agent);
+                    if !fake.busy {
+                        fake.notices.push(format!("<task-notification> {}", fake.turn));
+                        let text = fake.notices.last().unwrap().clone();
+                        s.begin(agent, &text);
+                    }
+                });
             }
         });
-        self.after(150, move |s| {
+        self.after(150 + lag.2, move |s| {
             let fake = s.agents.get_mut(&agent).unwrap();
             if !fake.records {
                 return;
@@ -342,6 +393,66 @@ impl Sim {
                 event: RecordEvent::Answer { turn: Some(turn.clone()), message, text: answer },
             });
             s.feed(Input::Record { agent, event: RecordEvent::TurnEnd { turn: Some(turn) } });
+        });
+    }
+
+    /// A person interrupts the open turn: no Stop, the status goes idle, the record says so later.
+    pub fn interrupt(&mut self, agent: AgentId) {
+        let fake = self.fake(agent);
+        if !fake.busy || fake.over == fake.turn {
+            return;
+        }
+        fake.over = fake.turn;
+        (fake.busy, fake.title) = (false, "✳ x".into());
+        fake.rows.push("  ⎿  Interrupted · What should Claude do instead?".into());
+        let turn = format!("t{}", fake.turn);
+        let (status, records) = (fake.status, fake.records);
+        let lag = (fake.status_ms, fake.record_ms);
+        self.show(agent);
+        self.after(30 + lag.0, move |s| {
+            if status && !s.agents[&agent].busy {
+                s.feed(Input::Status { agent, state: StatusState::Idle });
+            }
+        });
+        self.after(120 + lag.1, move |s| {
+            if records {
+                s.fake(agent).record.retain(|r| r.0 != turn);
+                let event = RecordEvent::Interrupted { turn: Some(turn) };
+                s.feed(Input::Record { agent, event });
+            }
+        });
+    }
+
+    /// The open turn fails with an error of the model's service.
+    pub fn fail(&mut self, agent: AgentId) {
+        let fake = self.fake(agent);
+        if !fake.busy || fake.over == fake.turn {
+            return;
+        }
+        fake.over = fake.turn;
+        (fake.busy, fake.title) = (false, "✳ x".into());
+        fake.rows.push("● API Error: 529 Overloaded".into());
+        let turn = format!("t{}", fake.turn);
+        let (hooks, status, records) = (fake.hooks, fake.status, fake.records);
+        let lag = (fake.hook_ms, fake.status_ms, fake.record_ms);
+        self.show(agent);
+        let t = turn.clone();
+        self.after(10 + lag.0, move |s| {
+            if hooks {
+                s.hook(agent, HookEvent::StopFailure { turn: Some(t), error: "overloaded".into() });
+            }
+        });
+        self.after(60 + lag.1, move |s| {
+            if status && !s.agents[&agent].busy {
+                s.feed(Input::Status { agent, state: StatusState::Idle });
+            }
+        });
+        self.after(150 + lag.2, move |s| {
+            if records {
+                s.fake(agent).record.retain(|r| r.0 != turn);
+                let event = RecordEvent::ApiError { code: Some(529), text: "Overloaded".into() };
+                s.feed(Input::Record { agent, event });
+            }
         });
     }
 
@@ -370,7 +481,11 @@ impl Sim {
             );
             if let Some(i) = self.later.iter().position(|(t, _)| *t <= self.now) {
                 match self.later.remove(i).1 {
-                    Later::Finish(agent) => self.finish(agent),
+                    Later::Finish(agent, turn) => {
+                        if self.agents[&agent].turn == turn && self.agents[&agent].over < turn {
+                            self.finish(agent);
+                        }
+                    }
                     Later::Do(f) => f(self),
                 }
             } else {

@@ -89,6 +89,10 @@ impl Server {
     }
 
     fn start(&mut self, spawn: &Spawn) -> Result<u32, ErrorInfo> {
+        if self.ending {
+            let message = format!("{} is not started: the host ends", spawn.name);
+            return Err(ErrorInfo::new("host_ends", message, "open it again"));
+        }
         let mark = format!("{}-{}", self.instance, spawn.agent);
         let site = LaunchSite { paths: &self.options.paths, mado: &self.options.mado, mark: &mark };
         let launch = launch::prepare(spawn, &site)?;
@@ -328,7 +332,8 @@ impl Server {
         drop(known.watcher.take());
         known.ending = false;
         let (code, signal) = known.exit.unwrap_or((None, None));
-        let untold = std::mem::take(&mut known.exit_untold);
+        // What would not die is as good as gone: nothing more will be told of it.
+        let untold = std::mem::take(&mut known.exit_untold) || known.exit.is_none();
         let again = known.again.take();
         let forget = known.forget;
         self.save();
@@ -402,6 +407,7 @@ impl Server {
 
     /// Ends every agent and waits until they are gone, then tells who asked for it.
     pub(super) async fn end(&mut self, terminals: &mut mpsc::Receiver<terminal::Envelope>) {
+        self.ending = true;
         let running: Vec<AgentId> =
             self.agents.values().filter(|a| a.handle.is_some()).map(|a| a.id).collect();
         for agent in &running {

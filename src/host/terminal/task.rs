@@ -189,7 +189,8 @@ impl Task {
             }
             Command::Check { token } => {
                 let settled = self.drain();
-                let view = self.take_view();
+                let mut view = self.take_view();
+                view.unread = self.pty.unread();
                 self.checked = settled.then(|| (token, bare(&view)));
                 self.outbox.push_back(Event::Checked { token, view: Box::new(view), settled });
             }

@@ -208,5 +208,5 @@ impl Task {
 
 /// A view as it is compared: without the rows that left it.
 pub(super) fn bare(view: &ScreenView) -> ScreenView {
-    ScreenView { scrolled_rows: Vec::new(), ..view.clone() }
+    ScreenView { scrolled_rows: Vec::new(), unread: None, ..view.clone() }
 }
