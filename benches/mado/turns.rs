@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 /// Samples of each.
 const SAMPLES: usize = 25;
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// The shortest cooldown that a route may have.
 const COOLDOWN: &str = "cooldown_ms=1000";
