@@ -15,7 +15,7 @@ use regex::Regex;
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
 /// The whole demo takes about five seconds.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Replaces what differs from run to run by what does not: times of day, how long a turn took.
 fn normal(screen: &str) -> String {

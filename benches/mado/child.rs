@@ -175,12 +175,12 @@ pub fn ansi_block() -> Vec<u8> {
         for w in 0..12 {
             let word = words[(n + w * 3) % words.len()];
             let colour = 16 + (n * 5 + w * 31) % 216;
-            match w % 4 {
-                0 => out.push_str(&format!("\x1b[38;5;{colour}m{word}\x1b[39m ")),
-                1 => out.push_str(&format!("\x1b[1;38;2;{colour};120;200m{word}\x1b[0m ")),
-                2 => out.push_str(&format!("\x1b[7m{word}\x1b[27m\x1b[1C")),
-                _ => out.push_str(&format!("{word} ")),
-            }
+            out += &match w % 4 {
+                0 => format!("\x1b[38;5;{colour}m{word}\x1b[39m "),
+                1 => format!("\x1b[1;38;2;{colour};120;200m{word}\x1b[0m "),
+                2 => format!("\x1b[7m{word}\x1b[27m\x1b[1C"),
+                _ => format!("{word} "),
+            };
         }
         if n % 8 == 7 {
             out.push_str("\r\n\x1b[3A\x1b[2K\x1b[90m");

@@ -35,7 +35,9 @@ impl Host {
             ("MADO_RUNTIME_DIR", path("run")),
             ("MADO_CONFIG", path("config")),
         ];
-        let env = env.map(|(name, value)| (name.to_owned(), value)).into();
+        let mut env: BTreeMap<_, _> = env.map(|(name, value)| (name.to_owned(), value)).into();
+        // To see where the time goes.
+        env.extend(std::env::var("MADO_TRACE").ok().map(|file| ("MADO_TRACE".to_owned(), file)));
         fs::create_dir(dir.path().join("home")).expect("a folder");
         let host = Host { dir, env };
         let me = super::child::command(&[]).remove(0);

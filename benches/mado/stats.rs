@@ -77,19 +77,13 @@ pub fn table(rows: &[Row]) -> String {
     }
     let width = |i: usize| lines.iter().map(|l| l[i].chars().count()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..5).map(width).collect();
-    let mut out = String::new();
-    for (n, line) in lines.iter().enumerate() {
-        for (cell, width) in line.iter().zip(&widths) {
-            out.push_str(&format!("| {cell:width$} "));
-        }
-        out.push_str("|\n");
-        if n == 0 {
-            for width in &widths {
-                out.push_str(&format!("|{}", "-".repeat(width + 2)));
-            }
-            out.push_str("|\n");
-        }
-    }
+    let row = |cells: &[String; 5]| -> String {
+        let cell = |(cell, width): (&String, &usize)| format!("| {cell:width$} ");
+        cells.iter().zip(&widths).map(cell).collect::<Vec<_>>().concat() + "|\n"
+    };
+    let rule: Vec<String> = widths.iter().map(|width| "-".repeat(width + 2)).collect();
+    let mut out = row(&lines[0]) + "|" + &rule.join("|") + "|\n";
+    out.extend(lines[1..].iter().map(row));
     out
 }
 
