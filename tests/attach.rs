@@ -1,5 +1,5 @@
 //! Viewers of a terminal: what they get, what they send, whose size counts.
-
+#![allow(clippy::pedantic, reason = "style lints are for the product")]
 #![allow(clippy::expect_used, reason = "helpers outside test functions may fail the test too")]
 
 use mado::host::attach::{self, Wants};

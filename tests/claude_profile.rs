@@ -1,5 +1,5 @@
 //! The Claude profile reads every state of two recorded sessions, one of each version, as what it was.
-
+#![allow(clippy::pedantic, reason = "style lints are for the product")]
 #![allow(clippy::expect_used, reason = "helpers outside test functions may fail the test too")]
 
 use alacritty_terminal::Term;

@@ -1,6 +1,6 @@
 //! The contract on the demo agent, the stand-in of most other tests. `real_contract` holds the real
 //! agents to the very same.
-
+#![allow(clippy::pedantic, reason = "style lints are for the product")]
 #![allow(clippy::unwrap_used, reason = "helpers outside test functions may fail the test too")]
 
 mod common;

@@ -1,5 +1,5 @@
 //! Delivery rules, with simulated time: what is typed, when, and above all when nothing is.
-
+#![allow(clippy::pedantic, reason = "style lints are for the product")]
 #![allow(
     clippy::expect_used,
     clippy::unwrap_used,

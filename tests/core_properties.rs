@@ -1,6 +1,6 @@
 //! Properties that hold for any schedule: random graphs of routes, prompts, dialogs, lags, freezes,
 //! pauses, keys and exits, in simulated time.
-
+#![allow(clippy::pedantic, reason = "style lints are for the product")]
 #![allow(
     clippy::expect_used,
     clippy::unwrap_used,

@@ -1,5 +1,5 @@
 //! Triggers, transforms and guards, with simulated time.
-
+#![allow(clippy::pedantic, reason = "style lints are for the product")]
 #![allow(
     clippy::expect_used,
     clippy::unwrap_used,

@@ -1,5 +1,5 @@
 //! A shell as a target: a command line executes what it gets.
-
+#![allow(clippy::pedantic, reason = "style lints are for the product")]
 #![allow(
     clippy::expect_used,
     clippy::unwrap_used,

@@ -1,5 +1,5 @@
 //! What evidence opens and ends a turn, whose it is, and which answer is its own.
-
+#![allow(clippy::pedantic, reason = "style lints are for the product")]
 #![allow(
     clippy::expect_used,
     clippy::unwrap_used,

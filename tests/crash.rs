@@ -1,5 +1,5 @@
 //! A host that dies in the middle of a delivery, and what the next one says of the hop.
-
+#![allow(clippy::pedantic, reason = "style lints are for the product")]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed expectation fails the test")]
 
 mod common;

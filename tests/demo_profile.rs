@@ -1,5 +1,5 @@
 //! The demo agent's profile fits what the demo agent draws.
-
+#![allow(clippy::pedantic, reason = "style lints are for the product")]
 #![allow(clippy::expect_used, reason = "helpers outside test functions may fail the test too")]
 
 #[path = "common/demo.rs"]

@@ -1,5 +1,5 @@
 //! Agents through the command line: started, looked at, named, started again, ended.
-
+#![allow(clippy::pedantic, reason = "style lints are for the product")]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed expectation fails the test")]
 
 #[path = "common/host.rs"]

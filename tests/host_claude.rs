@@ -1,5 +1,5 @@
 //! The whole host with the real Claude Code: two agents in one directory, one routed into the other.
-
+#![allow(clippy::pedantic, reason = "style lints are for the product")]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed expectation fails the test")]
 
 mod common;

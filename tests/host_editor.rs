@@ -1,5 +1,5 @@
 //! Editors on the host's socket, played by hand: what one does, or does not do, concerns nobody else.
-
+#![allow(clippy::pedantic, reason = "style lints are for the product")]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed expectation fails the test")]
 
 #[path = "common/host.rs"]

@@ -1,5 +1,5 @@
 //! `mado hook`: whose it is follows from its ancestors, and it never stands in an agent's way.
-
+#![allow(clippy::pedantic, reason = "style lints are for the product")]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed expectation fails the test")]
 
 #[path = "common/host.rs"]

@@ -1,5 +1,5 @@
 //! A host's start and end: one at a time, private, gone when nobody needs it.
-
+#![allow(clippy::pedantic, reason = "style lints are for the product")]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed expectation fails the test")]
 
 #[path = "common/host.rs"]

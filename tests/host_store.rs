@@ -1,6 +1,6 @@
 //! A state folder that fills up: nothing is typed that was not recorded first, and it goes on once there
 //! is room.
-
+#![allow(clippy::pedantic, reason = "style lints are for the product")]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed expectation fails the test")]
 
 #[path = "common/host.rs"]

@@ -1,6 +1,6 @@
 //! The import law: `proto ← core ← host ← main`. A room may use only the rooms before it, and the
 //! core may use nothing that does IO.
-
+#![allow(clippy::pedantic, reason = "style lints are for the product")]
 #![allow(
     clippy::expect_used,
     clippy::unwrap_used,

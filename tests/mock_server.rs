@@ -1,5 +1,5 @@
 //! The scripted model server does what its tests-to-be rely on, without any agent.
-
+#![allow(clippy::pedantic, reason = "style lints are for the product")]
 // Outside of `#[test]` functions the lint does not know that this is a test.
 #![allow(clippy::unwrap_used)]
 

@@ -1,6 +1,6 @@
 //! The editor side with nothing played: a real Neovim in a terminal, driven by keys as a person drives
 //! it, with the real host and demo agents.
-
+#![allow(clippy::pedantic, reason = "style lints are for the product")]
 // Outside of `#[test]` functions the lint does not know that this is a test.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 

@@ -3,7 +3,7 @@
 //!
 //! `MADO_TEST_NVIM` names the Neovim; without it the tests fail, since a test that skips itself proves
 //! nothing.
-
+#![allow(clippy::pedantic, reason = "style lints are for the product")]
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use mado::proto::{

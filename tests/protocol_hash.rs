@@ -1,5 +1,5 @@
 //! The protocol number must change when a type that crosses the border to editors does.
-
+#![allow(clippy::pedantic, reason = "style lints are for the product")]
 #![allow(
     clippy::expect_used,
     clippy::unwrap_used,

@@ -1,6 +1,6 @@
 //! The records of the real agent: two in one directory, each watched and read while it works, through
 //! a dialog, an interruption, an error, `/clear`, and its end.
-
+#![allow(clippy::pedantic, reason = "style lints are for the product")]
 // Outside of `#[test]` functions the lint does not know that this is a test.
 #![allow(clippy::unwrap_used)]
 

@@ -1,6 +1,6 @@
 //! The harness itself, on the real agent: it starts without a question, takes a paste, asks the mock,
 //! and shows the answer; and the mock tells prompts from everything else.
-
+#![allow(clippy::pedantic, reason = "style lints are for the product")]
 // Outside of `#[test]` functions the lint does not know that this is a test.
 #![allow(clippy::unwrap_used)]
 

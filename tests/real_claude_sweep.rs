@@ -1,6 +1,6 @@
 //! The race that mado must never lose: a permission dialog that opens around the Enter of a delivery,
 //! on the real Claude Code. Each run proves that its dialog opened; nothing may have been approved.
-
+#![allow(clippy::pedantic, reason = "style lints are for the product")]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed expectation fails the test")]
 
 #[path = "common/claudes.rs"]

@@ -1,6 +1,6 @@
 //! The contract on the real Claude Code, both versions. A start takes seconds, so several parts
 //! share one.
-
+#![allow(clippy::pedantic, reason = "style lints are for the product")]
 #![allow(clippy::unwrap_used, reason = "helpers outside test functions may fail the test too")]
 
 mod common;

@@ -1,5 +1,5 @@
 //! Terminals with real programs in real PTYs.
-
+#![allow(clippy::pedantic, reason = "style lints are for the product")]
 #![allow(clippy::expect_used, reason = "helpers outside test functions may fail the test too")]
 
 use mado::host::screen::Colours;

@@ -1,6 +1,6 @@
 //! `make demo` as a person sees it: tmux holds the terminal, types the keys, and reads the screens, which are
 //! compared whole with those in `tests/golden/`. `UPDATE_GOLDEN=1` writes them anew; look at what changed.
-
+#![allow(clippy::pedantic, reason = "style lints are for the product")]
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod common;

@@ -2,6 +2,7 @@
 //!
 //! One Neovim has two tab pages of two splits: native terminals in the one, agents in the other. In
 //! each the left program echoes keys and the right one floods when it is let. The pages take turns.
+#![allow(clippy::pedantic, reason = "style lints are for the product")]
 
 use crate::Size;
 use crate::chunks::pid;

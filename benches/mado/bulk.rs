@@ -1,5 +1,6 @@
 //! How fast bulk output gets onto the screen: a native `:terminal` and a mado split of the same Neovim, in
 //! turns, each in a tab page of its own. A run ends when its last line is seen on Neovim's screen.
+#![allow(clippy::pedantic, reason = "style lints are for the product")]
 
 use crate::Size;
 use crate::child::marker;

@@ -1,4 +1,5 @@
 //! The programs that run in the measured terminals: this same binary, started with `--child`.
+#![allow(clippy::pedantic, reason = "style lints are for the product")]
 
 use rustix::process::{Signal, getpid, kill_process};
 use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};

@@ -3,6 +3,7 @@
 //! A program writes chunks that end with the time of their writing. One copy of it runs in a bare
 //! PTY that is read at once, one in the host, seen by a viewer on the attach socket; the difference
 //! is the host. A third is seen through `mado attach` in a PTY, as a split sees it.
+#![allow(clippy::pedantic, reason = "style lints are for the product")]
 
 use crate::Size;
 use crate::child::{self, nanoseconds, take_stamps};

@@ -3,6 +3,7 @@
 //!
 //! What Neovim draws is what its user sees, so every end of a measurement is taken here; nothing runs inside
 //! Neovim to measure it, since watching a terminal buffer from there alone halves its speed.
+#![allow(clippy::pedantic, reason = "style lints are for the product")]
 
 use crate::child;
 use crate::common;

@@ -1,4 +1,5 @@
 //! What Neovim has drawn, kept from its redraw events (`ext_linegrid`).
+#![allow(clippy::pedantic, reason = "style lints are for the product")]
 
 use rmpv::Value;
 

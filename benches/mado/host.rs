@@ -1,4 +1,5 @@
 //! A host of its own for each measure, with everything it writes in a temporary folder.
+#![allow(clippy::pedantic, reason = "style lints are for the product")]
 
 use mado::proto::attach::{Decoder, Frame, Hello, VERSION};
 use std::collections::BTreeMap;

@@ -7,7 +7,7 @@
 //!
 //! The names of measures given as arguments choose among them; `--quick` uses small sizes, for
 //! trying the program out.
-
+#![allow(clippy::pedantic, reason = "style lints are for the product")]
 // Like a test, it ends with a message where something it relies on is missing.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 

@@ -4,6 +4,7 @@
 //! The baseline is the terminal emulator that the model is built on, alone: no filter, no rows
 //! counted, nothing kept for viewers. Both sides take the same bytes in the pieces in which
 //! a PTY gives them.
+#![allow(clippy::pedantic, reason = "style lints are for the product")]
 
 use crate::Size;
 use crate::child::{ansi_block, plain_block};

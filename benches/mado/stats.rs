@@ -1,4 +1,5 @@
 //! Medians, percentiles, and the table that is printed.
+#![allow(clippy::pedantic, reason = "style lints are for the product")]
 
 use std::fs;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};

@@ -2,6 +2,7 @@
 //! with `on-turn`.
 //!
 //! The target is a demo agent in both cases: its ledger holds the time of every read.
+#![allow(clippy::pedantic, reason = "style lints are for the product")]
 
 use crate::Size;
 use crate::common::{claude as real, epoch_ms, mock::Mock};

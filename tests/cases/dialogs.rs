@@ -1,4 +1,5 @@
 //! Dialogs: nothing is typed into one, and what was held back is delivered after it.
+#![allow(clippy::pedantic, reason = "style lints are for the product")]
 
 use crate::world::World;
 use std::time::Duration;

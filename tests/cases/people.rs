@@ -1,4 +1,5 @@
 //! A person at the same agent: drafts, keys, and what starts before a composer exists.
+#![allow(clippy::pedantic, reason = "style lints are for the product")]
 
 use crate::world::World;
 use std::time::Duration;

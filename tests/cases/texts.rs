@@ -1,4 +1,5 @@
 //! The text itself: what arrives at the receiver is what was meant, byte for byte.
+#![allow(clippy::pedantic, reason = "style lints are for the product")]
 
 use crate::world::World;
 use serde_json::json;

@@ -1,5 +1,6 @@
 //! A host with agents in it, as a test needs them: everything through the shell's socket, a trace of
 //! every decision, and a report of what was there when a test fails.
+#![allow(clippy::pedantic, reason = "style lints are for the product")]
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used)]
 
 use std::cell::{Cell, RefCell};

@@ -1,4 +1,5 @@
 //! A fake agent: renders a composer and dialogs in Claude's manner, takes keys as the real programs do.
+#![allow(clippy::pedantic, reason = "style lints are for the product")]
 
 use mado::core::dialect::{Answer, NoAnswer};
 use mado::core::profile::Profile;

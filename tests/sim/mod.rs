@@ -1,5 +1,6 @@
 //! A simulated world around the core: fake agents that render, take keys and keep records, and a
 //! clock that jumps from deadline to deadline. No real time passes.
+#![allow(clippy::pedantic, reason = "style lints are for the product")]
 #![allow(dead_code, missing_docs, clippy::unwrap_used, clippy::expect_used)]
 
 mod fake;

@@ -126,7 +126,8 @@ pub async fn text_with_enter_in_one_write_submits_only_when_short(s: &Subject) {
 /// The profile's clearing key empties every draft within the profile's bound, and submits nothing.
 pub async fn the_clearing_key_empties_any_draft(s: &Subject) {
     let before = s.submits().len();
-    let paste: String = (1..=30).map(|n| format!("line {n}\n")).collect();
+    let lines: Vec<String> = (1..=30).map(|n| format!("line {n}\n")).collect();
+    let paste = lines.concat();
     let drafts: [&[&str]; 3] = [
         &["one\n", "\n", "    two words\n", &"wrapped ".repeat(40)],
         &[&paste],
