@@ -472,6 +472,12 @@ fn a_prompt_line_that_comes_after_its_turn_was_seen_to_end_is_no_second_turn() {
 #[test]
 fn a_prompt_whose_acceptance_was_given_up_still_belongs_to_its_chain() {
     let (mut sim, a, _b) = manual(r#""hook", "screen""#, Trigger::OnTurn);
+    // The agent belongs to another chain so far.
+    sim.human_prompt(a, "before");
+    sim.hook(a, prompt(7, "before"));
+    sim.run(100);
+    sim.hook(a, stop(7, "", 0));
+    sim.run(3_000);
     let hop = sim.send("a", "slow");
     sim.run(30_000);
     let h = sim.hop(hop);
@@ -480,7 +486,7 @@ fn a_prompt_whose_acceptance_was_given_up_still_belongs_to_its_chain() {
     sim.run(100);
     sim.hook(a, stop(1, "words", 0));
     sim.run(5_000);
-    let routed = sim.hops().into_iter().find(|h| h.route.is_some()).expect("it fires");
+    let routed = sim.hops().pop().filter(|h| h.route.is_some()).expect("it fires");
     assert_eq!((routed.chain, routed.depth), (h.chain, 1));
     assert_eq!(sim.hop(hop).state, HopState::Unconfirmed, "a final state is never left");
 }
@@ -507,4 +513,19 @@ fn a_target_without_records_is_not_answered_before_it_has_worked() {
     sim.show(a);
     sim.run(3_000);
     assert_eq!(sim.hop(hop).state, HopState::Answered);
+}
+
+#[test]
+fn a_title_that_never_said_busy_completes_nothing() {
+    let (mut sim, a, b) = manual(r#""title", "screen""#, Trigger::OnIdle);
+    sim.feed(Input::Human { agent: a, submits: true });
+    sim.fake(a).busy = true;
+    sim.show(a);
+    sim.run(500);
+    // Idle again without a done line: a command that ended nothing, or an error of another kind.
+    sim.fake(a).busy = false;
+    sim.fake(a).rows.push("● words".into());
+    sim.show(a);
+    sim.run(20_000);
+    assert!(sim.fake(b).writes.is_empty());
 }

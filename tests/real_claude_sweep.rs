@@ -210,7 +210,9 @@ impl Arena {
         let last = w.wait_hop(hop, "its end", |h| {
             ["answered", "unconfirmed", "failed", "stopped"].contains(&h["state"].as_str().unwrap())
         });
-        self.settle(n, &last, how);
+        if !approved {
+            self.settle(n, &last, how);
+        }
         let state = format!("{}/{}", last["state"], last["reason_code"]).replace('"', "");
         (window, approved, state)
     }

@@ -28,7 +28,7 @@ function M.greet()
       end
     end
     if #running == 0 then
-      rpc.disconnect(project)
+      rpc.leave(project)
     else
       local text = 'mado: %s %s here, :Mado attach shows %s'
       local plural = #running > 1

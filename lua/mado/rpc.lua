@@ -24,6 +24,7 @@ local AGAIN_MAX_MS = 30000
 ---@field status 'connecting'|'ready'|'closed'
 ---@field hello mado.HelloReply?
 ---@field waiting fun(problem: mado.Error?)[]
+---@field used boolean? a request has been sent over it
 
 ---@type table<string, mado.Session>
 local sessions = {}
@@ -321,6 +322,7 @@ function M.call(project, method, params, opts, cb)
     if problem or not s then
       return cb(nil, problem or err.new('host_gone', 'the host is gone'))
     end
+    s.used = true
     send(s, method, params, cb)
   end)
 end
@@ -351,6 +353,17 @@ function M.disconnect(project)
     end
   end
   stop_watch()
+end
+
+---Ends the connection for a project, unless a request has been sent over it or is about to be.
+function M.leave(project)
+  -- Those who waited for the same connection are called back in this turn of the loop.
+  vim.schedule(function()
+    local s = sessions[project]
+    if s and s.status == 'ready' and not s.used then
+      M.disconnect(project)
+    end
+  end)
 end
 
 -- Messages that came in and wait for the main loop.

@@ -63,6 +63,8 @@ pub struct Turn {
     pub matches: BTreeMap<RouteId, usize>,
     /// A person began it.
     pub human: bool,
+    /// Its title said that it worked.
+    pub titled: bool,
     /// Where the output begins that `always` has not sent on, per route: an index into `texts`,
     /// else an absolute row.
     pub streamed: BTreeMap<RouteId, u64>,

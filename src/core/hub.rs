@@ -267,6 +267,7 @@ impl Hub {
         }
         let line = agent.profile.composer.kind == super::profile::ComposerKind::Line;
         let began = entered || agent.human_prompted.is_some();
+        let titled = agent.title_says(true) == Some(Phase::Busy);
         if phase == Phase::Busy
             && agent.turn.is_none()
             && agent.verdict.code != "background"
@@ -274,6 +275,9 @@ impl Hub {
         {
             self.open_turn(id, None, None, false);
             changed = true;
+        }
+        if let Some(turn) = self.agents.get_mut(&id).and_then(|a| a.turn.as_mut()) {
+            turn.titled |= titled;
         }
         if self.accepted_on_screen(id) {
             self.accepted_by_screen(id);

@@ -45,6 +45,11 @@ impl Agent {
         if self.exit.is_some() {
             return Verdict::new(Phase::Exited, Rung::None, "exited", self.exit_text());
         }
+        if self.restarting || self.closing {
+            // What its screen still shows says nothing about what is there in a moment.
+            let text = "is being ended";
+            return Verdict::new(Phase::Unknown, Rung::None, "ending", text);
+        }
         if let Some(v) = self.asking() {
             return v;
         }

@@ -180,7 +180,7 @@ impl Hub {
         {
             // What stood at the prompt has been run: the same view shows another prompt now, and
             // the silence begins here.
-            agent.look(view, now, 5_000);
+            agent.look(view, now, self.timing.echo_ms);
             agent.changed = now;
         }
     }
@@ -272,6 +272,7 @@ impl Hub {
             ended: None,
             matches: BTreeMap::new(),
             human,
+            titled: false,
             streamed: BTreeMap::new(),
         });
         self.turn_began(id);
@@ -545,7 +546,7 @@ fn completion(agent: &Agent, turn: &Turn) -> Option<Rung> {
     if agent.uses(Rung::Screen) && agent.turn_row_matching(&agent.profile.screen.done).is_some() {
         return Some(Rung::Screen);
     }
-    if agent.uses(Rung::Title) && agent.profile.evidence.title_busy.is_some() {
+    if agent.uses(Rung::Title) && turn.titled {
         return Some(Rung::Title);
     }
     None

@@ -240,7 +240,7 @@ impl Hub {
                 *t = token;
             }
             // Whatever is still to come of it would go into the dialog.
-            Stage::Writing(_) if phase == Phase::Asking => {
+            Stage::Writing(_) if self.gate && phase == Phase::Asking => {
                 self.disturb(id);
                 return true;
             }

@@ -77,7 +77,12 @@ pub async fn any_script_is_recognised_and_arrives_as_it_was(s: &Subject) {
         "ﬁ ½ Ω Å ｆｕｌｌ ﾊﾝｶｸ",
         "🏴\u{e0067}\u{e0062}\u{e0073}\u{e0063}\u{e0074}\u{e007f} ok",
     ];
-    for text in [lines[..7].join("\n"), lines[7..].join("\n"), lines.join(" ")] {
+    let mut texts = vec![lines[..7].join("\n"), lines[7..].join("\n")];
+    if s.which != Which::OldClaude {
+        // 2.1.197 also draws such scripts wrongly where one row wraps: Enter is withheld there.
+        texts.push(lines.join(" "));
+    }
+    for text in texts {
         let n = s.submits().len();
         s.type_lines(&text).await;
         s.enter().await;
