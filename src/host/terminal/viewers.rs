@@ -136,7 +136,9 @@ impl Viewers {
             }
             FromViewer::Resize(rows, cols) => {
                 viewer.size = (rows.max(1), cols.max(2));
-                let claims = self.owner == Some(id) || alone;
+                // Somebody else's key has asked for the size meanwhile, and gets it on release.
+                let promised = self.held && self.waiting.is_some_and(|other| other != id);
+                let claims = !promised && (self.owner == Some(id) || alone);
                 if claims && !viewer.read_only {
                     asked.size = self.claim(id);
                 }
