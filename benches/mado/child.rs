@@ -173,16 +173,17 @@ pub fn ansi_block() -> Vec<u8> {
     let mut out = String::new();
     for n in 0.. {
         out.push_str("\x1b[2K");
-        for w in 0..12 {
+        let word = |w: usize| {
             let word = words[(n + w * 3) % words.len()];
             let colour = 16 + (n * 5 + w * 31) % 216;
-            out += &match w % 4 {
+            match w % 4 {
                 0 => format!("\x1b[38;5;{colour}m{word}\x1b[39m "),
                 1 => format!("\x1b[1;38;2;{colour};120;200m{word}\x1b[0m "),
                 2 => format!("\x1b[7m{word}\x1b[27m\x1b[1C"),
                 _ => format!("{word} "),
-            };
-        }
+            }
+        };
+        out.extend((0..12).map(word));
         if n % 8 == 7 {
             out.push_str("\r\n\x1b[3A\x1b[2K\x1b[90m");
             out.push_str(&"─".repeat(60));
