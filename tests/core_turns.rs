@@ -529,3 +529,17 @@ fn a_title_that_never_said_busy_completes_nothing() {
     sim.run(20_000);
     assert!(sim.fake(b).writes.is_empty());
 }
+
+#[test]
+fn a_command_of_the_programs_own_that_nobody_prompted_is_no_failed_hop() {
+    let (mut sim, a, b) = manual(r#""status", "record""#, Trigger::OnTurn);
+    sim.fake(a).extract = Some(Err(NoAnswer::NotYet));
+    // `/clear` makes the status file say busy for a moment; the record has neither prompt nor answer.
+    status(&mut sim, a, StatusState::Busy);
+    sim.run(300);
+    status(&mut sim, a, StatusState::Idle);
+    sim.run(20_000);
+    assert_eq!(phase(&mut sim, "a"), Phase::Idle);
+    assert!(sim.hops().is_empty(), "{:?}", sim.hops());
+    assert!(sim.fake(b).submits.is_empty());
+}

@@ -172,7 +172,11 @@ impl Hub {
             if route.armed.as_ref().is_some_and(|a| a.seq == turn.seq) {
                 route.armed = None;
             }
-            if route.state() != RouteState::Active
+            // Nobody and nothing named a prompt: the program was busy with a command of its own
+            // (`/clear`, `/compact`), which nobody waits for an answer to.
+            let nameless = code == "no_answer" && turn.id.is_none() && turn.prompt.is_none();
+            if nameless
+                || route.state() != RouteState::Active
                 || !matches!(route.trigger, Trigger::OnIdle | Trigger::OnTurn)
             {
                 continue;
