@@ -88,19 +88,21 @@ impl Agent {
 
     pub(super) fn asking(&self) -> Option<Verdict> {
         let asks = |rung, text: String| Verdict::new(Phase::Asking, rung, "asks", text);
+        // Every text goes on after the agent's name, as in "b asks a person".
+        let asks_a_person = || "asks a person".to_owned();
         if let Some(row) = &self.facts.dialog {
             return Some(asks(Rung::Screen, format!("asks: {row}")));
         }
         let status = self.seen.status.filter(|_| self.uses(Rung::Status));
         if status.is_some_and(|s| s.says == StatusState::Waiting) {
-            return Some(asks(Rung::Status, "a dialog waits for a person".to_owned()));
+            return Some(asks(Rung::Status, asks_a_person()));
         }
         let osc = self.seen.osc.filter(|_| self.uses(Rung::Osc));
         if osc.is_some_and(|s| s.says == OscState::Blocked) {
-            return Some(asks(Rung::Osc, "a dialog waits for a person".to_owned()));
+            return Some(asks(Rung::Osc, asks_a_person()));
         }
         if self.title_says(self.uses(Rung::Title)) == Some(Phase::Asking) {
-            return Some(asks(Rung::Title, "a dialog waits for a person".to_owned()));
+            return Some(asks(Rung::Title, asks_a_person()));
         }
         let permission = self.seen.permission.as_ref().filter(|_| self.uses(Rung::Hook))?;
         // The dialog is gone when the status file says something else since.
