@@ -31,21 +31,28 @@ pub fn run(size: Size) -> Vec<Row> {
             editor.enter(view);
             runs += 1;
             let marker = marker(runs);
-            let start = Instant::now();
+            let (start, before) = (Instant::now(), editor.cpu());
             editor.send(view, &format!("{runs} {kind} {megabytes}"));
             let end = editor.wait_screen("the last line", |g| g.starts_row(&marker));
-            megabytes as f64 / end.duration_since(start).as_secs_f64()
+            let megabytes = megabytes as f64;
+            (
+                megabytes / end.duration_since(start).as_secs_f64(),
+                (editor.cpu() - before) / megabytes,
+            )
         };
         // The first run fills the scrollback; from then on all are alike.
         for view in [native, mado] {
             once(view, 2);
         }
         let (mut base, mut own, mut ratios) = <(Samples, Samples, Samples)>::default();
+        let mut costs = [Samples::default(), Samples::default()];
         for pair in 0..size.of(PAIRS, 3) {
             // Neither side always comes first.
             let (mut rates, order) = ([0.0; 2], if pair % 2 == 0 { [0, 1] } else { [1, 0] });
             for side in order {
-                rates[side] = once([native, mado][side], megabytes);
+                let (rate, cost) = once([native, mado][side], megabytes);
+                rates[side] = rate;
+                costs[side].push_number(cost);
             }
             base.push_number(rates[0]);
             own.push_number(rates[1]);
@@ -58,6 +65,14 @@ pub fn run(size: Size) -> Vec<Row> {
             mado: format!("{:.1}", own.median()),
             against: format!("{ratio:.2} ×"),
             wanted: Some(("≥ 0.9 ×".into(), ratio >= 0.9)),
+        });
+        let [base, own] = costs.map(|c| c.median());
+        rows.push(Row {
+            what: "of it Neovim's own processor time, ms/MB".into(),
+            base: format!("{base:.0}"),
+            mado: format!("{own:.0}"),
+            against: format!("{:.2} ×", own / base),
+            wanted: None,
         });
     }
     rows
