@@ -12,14 +12,8 @@ case $(uname -s)-$(uname -m) in
   *) die "the real-agent tests run on Linux (x86_64, aarch64), not on $(uname -sm)" ;;
 esac
 
-# fill_claude VERSION DIR
-fill_claude() {
-  need npm "install Node.js with npm (Debian: npm)"
-  npm install --prefix "$2" --ignore-scripts --no-audit --no-fund --no-save --loglevel error \
-    "$CLAUDE_NPM@$1" >/dev/null || die "npm could not install $CLAUDE_NPM $1"
-}
-fill_current() { fill_claude "$CLAUDE_VERSION" "$1"; }
-fill_old() { fill_claude "$CLAUDE_OLD_VERSION" "$1"; }
+fill_current() { npm_install "$CLAUDE_NPM" "$CLAUDE_VERSION" "$1"; }
+fill_old() { npm_install "$CLAUDE_NPM" "$CLAUDE_OLD_VERSION" "$1"; }
 
 # claude NAME VERSION FILL
 claude() {

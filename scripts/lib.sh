@@ -41,6 +41,13 @@ provide() {
   ) 9>"$cache/.lock"
 }
 
+# npm_install PACKAGE VERSION DIR: into a folder of its own, without running the package's scripts.
+npm_install() {
+  need npm "install Node.js with npm (Debian: npm)"
+  npm install --prefix "$3" --ignore-scripts --no-audit --no-fund --no-save --loglevel error \
+    "$1@$2" >/dev/null || die "npm could not install $1 $2"
+}
+
 # step NAME COMMAND…: runs a step, tells its duration, and ends the script where it failed. The step runs
 # in a subshell that is no condition of anything, since bash switches `set -e` off inside conditions.
 step() {

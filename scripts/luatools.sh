@@ -12,11 +12,7 @@ case $(uname -s)-$(uname -m) in
   *) die "no stylua is packaged for $(uname -sm)" ;;
 esac
 
-fill_stylua() {
-  need npm "install Node.js with npm (Debian: npm)"
-  npm install --prefix "$1" --ignore-scripts --no-audit --no-fund --no-save --loglevel error \
-    "$STYLUA_NPM@$STYLUA_VERSION" >/dev/null || die "npm could not install $STYLUA_NPM $STYLUA_VERSION"
-}
+fill_stylua() { npm_install "$STYLUA_NPM" "$STYLUA_VERSION" "$1"; }
 
 # The package lists of a fresh machine are empty or old, so the first try may fail.
 install_luacheck() {

@@ -14,6 +14,8 @@ mod world;
 mod dialogs;
 #[path = "cases/people.rs"]
 mod people;
+#[path = "cases/shells.rs"]
+mod shells;
 #[path = "cases/texts.rs"]
 mod texts;
 #[path = "cases/turns.rs"]

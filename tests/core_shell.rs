@@ -58,6 +58,32 @@ fn nothing_is_typed_while_a_command_runs_or_while_nobody_says_what_runs() {
 }
 
 #[test]
+fn nothing_is_typed_into_a_builtin_that_reads_the_terminal() {
+    for marks in [true, false] {
+        let mut sim = Sim::new();
+        let s = sim.open_shell("sh");
+        // `read -p "Delete all? "`: the shell itself has the foreground, and it is quiet.
+        sim.fake(s).shell.as_mut().unwrap().prompt = "Delete all? ".into();
+        if marks {
+            sim.feed(Input::Command { agent: s, runs: true });
+        } else {
+            sim.fake(s).unbracketed = true;
+        }
+        sim.show(s);
+        let hop = sim.send("sh", "yes");
+        sim.run(60_000);
+        assert!(sim.fake(s).writes.is_empty(), "marks {marks}");
+        assert_eq!(sim.hop(hop).reason_code, "busy");
+        sim.fake(s).shell.as_mut().unwrap().prompt = "$ ".into();
+        sim.feed(Input::Command { agent: s, runs: false });
+        sim.fake(s).unbracketed = false;
+        sim.show(s);
+        sim.run(5_000);
+        assert_eq!(sim.fake(s).submits, ["yes"]);
+    }
+}
+
+#[test]
 fn a_prompt_that_comes_in_pieces_or_is_drawn_again_is_no_draft() {
     let mut sim = Sim::new();
     let s = sim.open_shell("sh");
@@ -115,9 +141,7 @@ fn what_an_interrupted_hop_left_at_the_prompt_never_becomes_part_of_it() {
 fn a_tab_or_a_newline_is_not_typed_as_a_key() {
     for text in ["one\ttwo", "one\ntwo"] {
         let mut sim = Sim::new();
-        let s = sim.open_shell("sh");
-        sim.fake(s).unbracketed = true;
-        sim.show(s);
+        let s = sim.open_shell_with("sh", false);
         let hop = sim.send("sh", text);
         sim.run(5_000);
         assert!(sim.fake(s).writes.is_empty());

@@ -37,13 +37,31 @@ enum How {
     Person,
 }
 
-/// When the dialog came, as seen against the delivery.
+/// When the dialog was seen, against the delivery's Enter: the one that was sent, or the one that would have
+/// been sent had the delivery gone on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Window {
     BeforeTyping,
-    WhileTyping,
-    BeforeEnter,
-    AfterEnter,
+    Over300Before,
+    Within300Before,
+    Within100Before,
+    Within100After,
+    Within300After,
+    Over300After,
+}
+
+impl Window {
+    /// `late` is from the Enter to the dialog, in milliseconds.
+    fn of(late: f64) -> Window {
+        match late {
+            ..-300.0 => Window::Over300Before,
+            ..-100.0 => Window::Within300Before,
+            ..0.0 => Window::Within100Before,
+            ..100.0 => Window::Within100After,
+            ..300.0 => Window::Within300After,
+            _ => Window::Over300After,
+        }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -63,6 +81,8 @@ struct Arena {
     opens: Cell<Duration>,
     /// From a send to its Enter.
     enters: Duration,
+    /// From its first byte to its Enter, in milliseconds.
+    types: f64,
 }
 
 /// Long enough that the dialog can come between two lines.
@@ -87,6 +107,7 @@ impl Arena {
             runs: Cell::new(0),
             opens: Cell::new(Duration::ZERO),
             enters: Duration::ZERO,
+            types: 0.0,
         };
         arena.calibrate().await;
         arena
@@ -99,6 +120,7 @@ impl Arena {
         let hop = w.wait_state(hop, "answered");
         let submitted = hop["times"]["submitted"].as_f64().unwrap();
         self.enters = Duration::from_secs_f64((submitted - sent) / 1000.0);
+        self.types = submitted - hop["times"]["typing"].as_f64().unwrap();
         w.wait_phase("t", "idle");
         for n in 0..3 {
             let start = Instant::now();
@@ -123,6 +145,26 @@ impl Arena {
     async fn dialog(&self) {
         let what = "the dialog that this run is about";
         self.person.wait_until(what, Duration::from_secs(30), || self.shows_dialog()).await;
+    }
+
+    /// Waits for the dialog, and says when it came against the Enter of this hop. A delivery that is
+    /// interrupted forgets when it began, so it is watched all the while.
+    async fn dialog_against(&self, hop: u64) -> (Window, Value) {
+        let typing = Cell::new(None::<f64>);
+        let what = "the dialog that this run is about";
+        self.person
+            .wait_until(what, Duration::from_secs(30), || {
+                if let Some(at) = self.c.world.hop(hop)["times"]["typing"].as_f64() {
+                    typing.set(typing.get().or(Some(at)));
+                }
+                self.shows_dialog()
+            })
+            .await;
+        let opened = epoch_ms();
+        let then = self.c.world.hop(hop);
+        let submitted = then["times"]["submitted"].as_f64().filter(|at| *at <= opened);
+        let enter = submitted.or(typing.get().filter(|at| *at <= opened).map(|at| at + self.types));
+        (enter.map_or(Window::BeforeTyping, |at| Window::of(opened - at)), then)
     }
 
     /// The person says no. Two Escapes in a row would open another dialog.
@@ -185,9 +227,7 @@ impl Arena {
             until(send);
             w.send("t", &text(n))
         });
-        self.dialog().await;
-        let opened = epoch_ms();
-        let then = w.hop(hop);
+        let (window, then) = self.dialog_against(hop).await;
         let took = start.elapsed().saturating_sub(Duration::from_millis(prompt as u64));
         if how == How::Peer && then["times"]["submitted"].is_null() {
             self.opens.set((self.opens.get() * 2 + took) / 3);
@@ -200,13 +240,6 @@ impl Arena {
             assert!(standing, "the dialog went away by itself: {}", self.person.describe());
             self.close().await;
         }
-        let at = |key: &str| then["times"][key].as_f64().filter(|t| *t <= opened);
-        let window = match (at("typing"), at("submitted")) {
-            (_, Some(_)) => Window::AfterEnter,
-            (Some(typing), None) if opened - typing < 300.0 => Window::WhileTyping,
-            (Some(_), None) => Window::BeforeEnter,
-            (None, None) => Window::BeforeTyping,
-        };
         let last = w.wait_hop(hop, "its end", |h| {
             ["answered", "unconfirmed", "failed", "stopped"].contains(&h["state"].as_str().unwrap())
         });
@@ -317,7 +350,11 @@ async fn real_claude_no_dialog_at_any_moment_around_an_enter_is_approved() {
     let table = Arena::new(&[]).await.sweep(How::Peer, all()).await;
     assert_eq!(approvals(&table), 0);
     assert_eq!(table.values().map(|r| r.runs).sum::<usize>(), 121);
-    assert_eq!(table.len(), 4, "a window was never hit: {table:?}");
+    let hits = |windows: &[Window]| -> usize {
+        windows.iter().filter_map(|w| table.get(w)).map(|row| row.runs).sum()
+    };
+    assert!(hits(&[Window::Within100Before, Window::Within100After]) >= 10, "{table:?}");
+    assert!(hits(&[Window::Within300After, Window::Over300After]) >= 10, "{table:?}");
 }
 
 #[tokio::test]

@@ -92,6 +92,11 @@ pub struct Seen {
     pub status: Option<Claim<StatusState>>,
     /// OSC 7501.
     pub osc: Option<Claim<OscState>>,
+    /// OSC 133: a shell runs a command.
+    pub command: bool,
+    /// A shell has turned bracketed paste on at its prompt, as bash 5.1, zsh and fish do; they turn it off
+    /// while a command runs, a builtin that reads the terminal included.
+    pub brackets: bool,
     /// The transcript: a turn is open, or not.
     pub record_open: Option<Claim<bool>>,
     /// The turn of the transcript's newest prompt: what lines without a turn belong to.
@@ -381,6 +386,7 @@ impl Agent {
             // Whatever stands on the row is the prompt as long as neither a person nor mado has
             // typed since: programs write rows in pieces and draw prompts again.
             let own = view.foreground != Some(false) && !view.alt_screen;
+            self.seen.brackets |= view.foreground == Some(true) && view.bracketed_paste;
             let typed = self.left.is_some() || self.delivery.as_ref().is_some_and(Delivery::begun);
             if own && !self.human_dirty && !typed {
                 self.line_base = Some(LineBase::take(&view));

@@ -196,6 +196,11 @@ impl Hub {
                     }
                 }
             }
+            Input::Command { agent, runs } => {
+                if let Some(a) = self.agents.get_mut(&agent) {
+                    a.seen.command = runs;
+                }
+            }
             Input::Session { agent, session } => {
                 if let Some(a) = self.agents.get_mut(&agent) {
                     a.in_session(session);

@@ -146,6 +146,13 @@ pub enum Input {
         /// The state it names.
         state: OscState,
     },
+    /// A shell said (OSC 133) that a command runs, or that its prompt stands.
+    Command {
+        /// The agent.
+        agent: AgentId,
+        /// A command runs.
+        runs: bool,
+    },
     /// The agent's session was found or replaced (`/clear`).
     Session {
         /// The agent.

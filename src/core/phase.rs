@@ -169,8 +169,18 @@ impl Agent {
             let text = "a background task runs; its end starts a turn";
             return Some(Verdict::new(Phase::Busy, Rung::Status, "background", text));
         }
-        if self.is_line() && self.view.as_ref().is_some_and(|v| v.foreground == Some(false)) {
-            return busy(Rung::Foreground, "a command runs");
+        if self.is_line() {
+            let view = self.view.as_ref();
+            if view.is_some_and(|v| v.foreground == Some(false)) {
+                return busy(Rung::Foreground, "a command runs");
+            }
+            // A builtin (`read`, a loop) runs in the shell's own process.
+            if seen.command {
+                return busy(Rung::Osc, "says that a command runs");
+            }
+            if seen.brackets && view.is_some_and(|v| !v.bracketed_paste) {
+                return busy(Rung::Screen, "runs something and shows no prompt");
+            }
         }
         None
     }

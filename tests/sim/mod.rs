@@ -231,6 +231,11 @@ impl Sim {
 
     /// Opens a shell at its prompt.
     pub fn open_shell(&mut self, name: &str) -> AgentId {
+        self.open_shell_with(name, true)
+    }
+
+    /// A shell whose prompt does or does not turn bracketed paste on.
+    pub fn open_shell_with(&mut self, name: &str, brackets: bool) -> AgentId {
         let p = OpenParams {
             profile: "shell".into(),
             name: Some(name.into()),
@@ -244,7 +249,7 @@ impl Sim {
         let id = self.names[name];
         let shell = Shell { prompt: "$ ".into(), running: false, told: true };
         let fake = self.fake(id);
-        (fake.shell, fake.manual) = (Some(shell), true);
+        (fake.shell, fake.manual, fake.unbracketed) = (Some(shell), true, !brackets);
         self.show(id);
         self.run(500);
         id

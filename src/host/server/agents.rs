@@ -294,11 +294,16 @@ impl Server {
                     self.step(Input::Osc { agent, state }).await;
                 }
             }
+            Said::Mark(payload) => {
+                if let Some(runs) = command_runs(&payload) {
+                    self.step(Input::Command { agent, runs }).await;
+                }
+            }
             Said::Viewers(viewers) => self.step(Input::Attached { agent, viewers }).await,
             Said::Exited { code, signal } => self.exited(agent, code, signal).await,
             Said::Gone { left } => self.gone(agent, &left).await,
             // The title is in every view; nobody asks for the others yet.
-            Said::Mark(_) | Said::Title(_) | Said::Bell | Said::Resized { .. } => {}
+            Said::Title(_) | Said::Bell | Said::Resized { .. } => {}
         }
     }
 
@@ -444,6 +449,15 @@ fn osc_state(payload: &str) -> Option<OscState> {
         "error" => OscState::Error,
         _ => return None,
     })
+}
+
+/// Whether an OSC 133 mark says that a command runs (`C`) or that the prompt is back (`A`, `B`, `D`).
+fn command_runs(payload: &str) -> Option<bool> {
+    match payload.split(';').next()? {
+        "C" => Some(true),
+        "A" | "B" | "D" => Some(false),
+        _ => None,
+    }
 }
 
 /// Claude Code is the only program whose hooks are injected so far.

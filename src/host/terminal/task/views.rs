@@ -22,8 +22,9 @@ pub(super) const BATCH: usize = 16 * 1024;
 
 /// How long a viewer that is behind holds the program back before each [`BATCH`]. A viewer that reads as
 /// fast as a terminal can then misses nothing, and no queue grows that its keys' echoes would wait
-/// behind; one that has stopped costs the program this until its queue overflows, and then nothing.
-pub(super) const HOLD: Duration = Duration::from_millis(30);
+/// behind. The program keeps 2 MB/s whatever its viewers do, and all of its speed once the queue of one that
+/// does not read has overflowed.
+pub(super) const HOLD: Duration = Duration::from_millis(8);
 
 /// Most bytes that a check reads. A program that has written more than a terminal's buffer holds
 /// while it was read still floods, and its screen proves nothing.
