@@ -79,15 +79,12 @@ local function confirmed(what, force, fn)
     if force or lost == 'No agent runs.' then
       return fn()
     end
-    vim.ui.select(
-      { 'no', 'yes' },
-      { prompt = ('%s %s the host?'):format(lost, what) },
-      function(choice)
-        if choice == 'yes' then
-          fn()
-        end
+    local prompt = ('%s %s the host?'):format(lost, what)
+    require('mado.resolve').choose({ 'no', 'yes' }, { prompt = prompt }, function(choice)
+      if choice == 'yes' then
+        fn()
       end
-    )
+    end)
   end
   rpc.call(project, 'agents', { project = project, all = true }, {}, function(reply)
     ask(reply and reply.value or state.agents(project))

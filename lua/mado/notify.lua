@@ -31,6 +31,16 @@ function M.fit(text, cells)
   return out .. '…'
 end
 
+-- Neovim's own shows an error as an exception wherever something is being tried, and a picker of Vim's, which lets
+-- events in while it waits, is such a place: it would end with a traceback. So the error is only written.
+local function show(text, level, opts)
+  if level == vim.log.levels.ERROR and is_builtin() then
+    vim.api.nvim_echo({ { text, 'ErrorMsg' } }, true, {})
+  else
+    return vim.notify(text, level, opts)
+  end
+end
+
 local function emit(text, level, key)
   local opts = { title = 'mado' }
   if key then
@@ -38,7 +48,7 @@ local function emit(text, level, key)
     opts.id = 'mado:' .. key
     opts.replace = records[key]
   end
-  local ok, record = pcall(vim.notify, text, level, opts)
+  local ok, record = pcall(show, text, level, opts)
   if key then
     records[key] = ok and type(record) == 'table' and record or nil
   end
@@ -159,7 +169,7 @@ function M.error(problem)
   if type(problem) == 'table' and require('mado.rpc').said_before(problem) then
     return
   end
-  vim.notify('mado: ' .. tostring(problem), vim.log.levels.ERROR, { title = 'mado' })
+  show('mado: ' .. tostring(problem), vim.log.levels.ERROR, { title = 'mado' })
 end
 
 ---A mistake in this plugin: shown once, with what to report.
@@ -168,9 +178,10 @@ function M.bug(trace)
   local first = trace:match('[^\n]*')
   if not bugs[first] then
     bugs[first] = true
-    vim.notify(
+    show(
       'mado: this is a mistake in mado.nvim, please report it: ' .. trace,
-      vim.log.levels.ERROR
+      vim.log.levels.ERROR,
+      { title = 'mado' }
     )
   end
 end

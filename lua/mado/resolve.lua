@@ -101,6 +101,21 @@ function M.here(project)
   return info and info.project == project and info or nil
 end
 
+---Lets a person choose, and calls back with what was chosen. The command that asks is over by then: an error inside
+---a picker is not the command's, and a command that waits in one would keep what else it holds.
+---@param items any[]
+---@param opts { prompt: string, format_item?: fun(item: any): string }
+---@param fn fun(item: any)
+function M.choose(items, opts, fn)
+  vim.schedule(function()
+    vim.ui.select(items, opts, function(item)
+      if item ~= nil then
+        fn(item)
+      end
+    end)
+  end)
+end
+
 -- Finds the agent that a command means: the named one, the one here, the only one, else the one that is chosen.
 function M.agent_for(project, name, prompt, cb, fn, candidates)
   if name and name ~= '' then
@@ -122,16 +137,12 @@ function M.agent_for(project, name, prompt, cb, fn, candidates)
   elseif #candidates == 1 then
     return fn(candidates[1])
   end
-  vim.ui.select(candidates, {
+  M.choose(candidates, {
     prompt = prompt,
     format_item = function(info)
       return ('%s (%s, %s)'):format(info.name, info.profile, info.phase)
     end,
-  }, function(info)
-    if info then
-      fn(info)
-    end
-  end)
+  }, fn)
 end
 
 -- The target of a route or hand-off that was not named: the only other visible agent, else the chosen one.

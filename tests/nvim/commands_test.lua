@@ -217,6 +217,38 @@ test('an error of the host is shown with its remedy', function()
   fake.on.fire = nil
 end)
 
+test('an error in the background does not disturb a choice that is being made', function()
+  local catch, select = vim.notify, vim.ui.select
+  local chosen, in_command
+  -- Vim's own picker in what matters here: a function of Vim's that lets events in while it waits.
+  rawset(vim, 'notify', H.builtin_notify)
+  rawset(vim.ui, 'select', function(items, _, on_choice)
+    ok(not in_command, 'the command is over when the picker opens')
+    fake:emit('notice', {
+      project = project,
+      level = 'error',
+      code = 'failed',
+      key = 'hop:1',
+      text = 'hop 1 failed',
+    })
+    vim.fn.wait(5000, function()
+      return vim.fn.execute('messages'):find('hop 1 failed', 1, true) ~= nil
+    end, 5)
+    chosen = items[2].name
+    on_choice(items[2])
+  end)
+  fake.requests = {}
+  in_command = true
+  vim.cmd('Mado answer')
+  in_command = false
+  H.wait('the request', function()
+    return #fake:asked('answer') > 0
+  end)
+  rawset(vim, 'notify', catch)
+  rawset(vim.ui, 'select', select)
+  eq({ 'reviewer', 'reviewer' }, { chosen, fake:asked('answer')[1].params.agent })
+end)
+
 test('subcommands, agents, routes, options and values complete from what is known', function()
   eq({ 'connect' }, complete('Mado conn'))
   eq({ 'planner', 'reviewer', 'split=' }, complete('Mado attach '))

@@ -54,6 +54,8 @@ function H.settle()
   end, 2)
 end
 
+H.builtin_notify = vim.notify
+
 ---Catches what is said instead of showing it.
 function H.catch_messages()
   local said = {}
