@@ -38,7 +38,9 @@ function kinds.agent(buf, rest)
     local name = rest:gsub('#%d+$', '')
     local info = not problem and require('mado.state').agent_named(project, name)
     if info then
-      require('mado.window').show_in(info, buf)
+      require('mado.window').when_free(function()
+        require('mado.window').show_in(info, buf)
+      end)
     else
       require('mado.notify').error(problem or ('no agent %s runs here (:Mado agents)'):format(name))
     end

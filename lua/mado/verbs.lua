@@ -86,7 +86,9 @@ function M.open(given, cb)
     return nil, no_room
   end
   local function failed(why)
-    window.discard(slot)
+    window.when_free(function()
+      window.discard(slot)
+    end)
     cb(nil, why)
   end
   local project = projects.of(cwd)
@@ -113,7 +115,9 @@ function M.open(given, cb)
       if not state.agent_by_id(info.id) then
         state.agent(info)
       end
-      cb(info, window.fill(slot, info, { enter = o.enter }))
+      window.when_free(function()
+        cb(info, window.fill(slot, info, { enter = o.enter }))
+      end)
     end)
   end)
   return true
@@ -175,7 +179,10 @@ function M.hide(given, cb)
     return nil, err.new('not_shown', 'no window of this tab page shows an agent')
   end
   agent_for(project, o.agent, 'Hide which agent?', cb, function(info)
-    if window.hide(info.id) then
+    local locked = window.locked()
+    if locked then
+      cb(nil, locked)
+    elseif window.hide(info.id) then
       cb(info)
     else
       cb(nil, err.new('not_shown', ('no window of this tab page shows %s'):format(info.name)))

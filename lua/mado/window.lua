@@ -45,6 +45,32 @@ local function valid(buf)
   return buf and vim.api.nvim_buf_is_valid(buf)
 end
 
+---Runs something that replaces or deletes buffers, or closes windows: at once, or once the command-line window, which
+---allows none of it (E11), is left.
+---@param fn fun()
+function M.when_free(fn)
+  if vim.fn.getcmdwintype() == '' then
+    return fn()
+  end
+  vim.api.nvim_create_autocmd('CmdwinLeave', {
+    group = group,
+    once = true,
+    -- It is still there while this event is handled.
+    callback = vim.schedule_wrap(function()
+      M.when_free(fn)
+    end),
+  })
+end
+
+---Why a command may change no window now.
+---@return mado.Error?
+function M.locked()
+  if vim.fn.getcmdwintype() ~= '' then
+    local err = require('mado.err')
+    return err.new('cmdwin', 'the command-line window lets no other be shown', 'leave it: CTRL-C')
+  end
+end
+
 ---@param agent integer
 ---@return mado.View?
 local function view_of(agent)
@@ -103,6 +129,10 @@ end
 ---@return mado.Slot?
 ---@return mado.Error? problem
 function M.slot(opts)
+  local locked = M.locked()
+  if locked then
+    return nil, locked
+  end
   local c = config.get()
   local split = opts.split or c.split
   local buf = vim.api.nvim_create_buf(false, true)
@@ -206,9 +236,11 @@ local function name_buffer(buf, wanted)
     return
   end
   local left = old ~= '' and named(old) or -1
-  if left ~= -1 and left ~= buf and not vim.api.nvim_buf_is_loaded(left) then
-    vim.api.nvim_buf_delete(left, { force = true })
-  end
+  M.when_free(function()
+    if left ~= -1 and left ~= buf and valid(left) and not vim.api.nvim_buf_is_loaded(left) then
+      vim.api.nvim_buf_delete(left, { force = true })
+    end
+  end)
 end
 
 local renew
@@ -223,7 +255,13 @@ local function follow_restart(view, info)
   elseif view.pid == 0 then
     view.pid = info.pid
   elseif view.pid ~= info.pid and not view.job and not view.ending then
-    renew(info, view)
+    M.when_free(function()
+      -- Meanwhile the agent may have gone, or been shown again.
+      local now = require('mado.state').agent_by_id(view.agent)
+      if views[view.agent] == view and valid(view.buf) and not view.ending then
+        renew(now or info, view)
+      end
+    end)
   end
 end
 
@@ -359,6 +397,10 @@ end
 ---@param opts { split?: string, enter?: boolean, insert?: boolean }
 ---@return mado.Error? problem
 function M.show(info, opts)
+  local locked = M.locked()
+  if locked then
+    return locked
+  end
   local view = view_of(info.id)
   if view and not view.job then
     renew(info, view)
@@ -469,13 +511,15 @@ function M.close(agent)
     return
   end
   view.ending = true
-  for _, win in ipairs(vim.fn.win_findbuf(view.buf)) do
-    M.leave(win)
-  end
-  if valid(view.buf) then
-    vim.api.nvim_buf_delete(view.buf, { force = true })
-  end
   views[agent] = nil
+  M.when_free(function()
+    for _, win in ipairs(vim.fn.win_findbuf(view.buf)) do
+      M.leave(win)
+    end
+    if valid(view.buf) then
+      vim.api.nvim_buf_delete(view.buf, { force = true })
+    end
+  end)
 end
 
 ---An agent changed: its name may have, or it was started again.
@@ -544,7 +588,9 @@ vim.api.nvim_create_autocmd('ExitPre', {
       for id, view in pairs(vim.tbl_extend('keep', {}, views)) do
         local info = require('mado.state').agent_by_id(id)
         if view.ending and info then
-          renew(info, view)
+          M.when_free(function()
+            renew(info, view)
+          end)
         end
       end
     end)

@@ -65,6 +65,35 @@ function H.catch_messages()
   return said
 end
 
+---Another Neovim with the plugin, driven by keys as a person does it. It inherits the environment, so it finds the host
+---that a test plays.
+function H.child()
+  local chan = vim.fn.jobstart(
+    { vim.v.progpath, '--clean', '--headless', '--embed', '--cmd', 'set rtp^=' .. root },
+    { rpc = true }
+  )
+  local child = { chan = chan }
+  function child.lua(code, ...)
+    return vim.rpcrequest(chan, 'nvim_exec_lua', code, { ... })
+  end
+  function child.keys(keys)
+    vim.rpcrequest(chan, 'nvim_input', keys)
+  end
+  ---Waits until a Lua expression holds there.
+  function child.wait(expression)
+    H.wait(expression .. ' in the other Neovim', function()
+      return child.lua('return ' .. expression)
+    end)
+  end
+  function child.stop()
+    vim.fn.jobstop(chan)
+    vim.fn.jobwait({ chan }, 5000)
+  end
+  -- Without a terminal of its own it may know no size.
+  child.lua('vim.o.columns, vim.o.lines = 120, 40')
+  return child
+end
+
 function H.run()
   local failed = 0
   for _, test in ipairs(tests) do
