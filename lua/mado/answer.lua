@@ -36,17 +36,22 @@ end
 
 ---Shows an answer and puts it into the configured register.
 ---@param reply mado.AnswerReply
+---@return mado.Error? problem
 function M.show(reply)
   local register = require('mado.config').get().register
   if register ~= '' then
     vim.fn.setreg(register, reply.text)
   end
   local buf = M.fill(reply)
-  local win = vim.fn.win_findbuf(buf)[1]
-  if win then
+  local split = require('mado.split')
+  local win, problem = vim.fn.win_findbuf(buf)[1], split.locked()
+  if win and not problem then
     vim.api.nvim_set_current_win(win)
-  else
-    win = vim.api.nvim_open_win(buf, true, { split = 'below', win = 0 })
+  elseif not problem then
+    win, problem = split.open(buf, { split = 'below' })
+  end
+  if problem then
+    return problem
   end
   vim.api.nvim_win_set_cursor(win, { 1, 0 })
 end

@@ -38,7 +38,7 @@ function kinds.agent(buf, rest)
     local name = rest:gsub('#%d+$', '')
     local info = not problem and require('mado.state').agent_named(project, name)
     if info then
-      require('mado.window').when_free(function()
+      require('mado.split').when_free(function()
         require('mado.window').show_in(info, buf)
       end)
     else

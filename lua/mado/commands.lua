@@ -261,7 +261,10 @@ M.table = {
     run = function(self, c)
       local words = sort_words(self, c, 1)
       call('answer', { agent = words[1] }, function(reply)
-        require('mado.answer').show(reply)
+        local problem = require('mado.answer').show(reply)
+        if problem then
+          notify().error(problem)
+        end
       end)
     end,
   },

@@ -128,6 +128,7 @@ end
 ---Opens the log. This is a command of the user's, so the focus goes to the list.
 ---@param project string
 ---@param route string?
+---@return mado.Error? problem
 function M.open(project, route)
   local same = alive() and list.project == project and list.route == route
   if same then
@@ -147,11 +148,16 @@ function M.open(project, route)
     list.id = vim.fn.getqflist({ id = 0 }).id
     list.shown = signature(new)
   end
-  vim.cmd({
-    cmd = 'copen',
-    count = require('mado.config').get().log.height,
-    mods = { split = 'botright' },
-  })
+  local _, problem = require('mado.split').try(function()
+    vim.cmd({
+      cmd = 'copen',
+      count = require('mado.config').get().log.height,
+      mods = { split = 'botright' },
+    })
+  end)
+  if problem then
+    return problem
+  end
   if #vim.fn.getqflist() == 0 then
     require('mado.notify').info('nothing has been routed yet; the log follows what will be')
   elseif not same then

@@ -9,6 +9,7 @@ local parse = require('mado.parse')
 local projects = require('mado.project')
 local resolve = require('mado.resolve')
 local rpc = require('mado.rpc')
+local split = require('mado.split')
 local state = require('mado.state')
 local window = require('mado.window')
 
@@ -86,8 +87,8 @@ function M.open(given, cb)
     return nil, no_room
   end
   local function failed(why)
-    window.when_free(function()
-      window.discard(slot)
+    split.when_free(function()
+      split.discard(slot)
     end)
     cb(nil, why)
   end
@@ -97,7 +98,7 @@ function M.open(given, cb)
       return failed(no_host)
     end
     -- Only now, since the layout may have changed while the host started.
-    local rows, cols = window.size(slot)
+    local rows, cols = split.size(slot)
     local profiles = vim.tbl_isempty(c.profiles) and vim.empty_dict() or c.profiles
     ask(project, 'open', {
       profile = profile,
@@ -115,7 +116,7 @@ function M.open(given, cb)
       if not state.agent_by_id(info.id) then
         state.agent(info)
       end
-      window.when_free(function()
+      split.when_free(function()
         cb(info, window.fill(slot, info, { enter = o.enter }))
       end)
     end)
@@ -179,7 +180,7 @@ function M.hide(given, cb)
     return nil, err.new('not_shown', 'no window of this tab page shows an agent')
   end
   agent_for(project, o.agent, 'Hide which agent?', cb, function(info)
-    local locked = window.locked()
+    local locked = split.locked()
     if locked then
       cb(nil, locked)
     elseif window.hide(info.id) then
@@ -395,14 +396,9 @@ end
 
 ---An agent's last answer, in a buffer; with a callback it is only handed over.
 function M.answer(given, cb)
-  local show = not cb and require('mado.answer').show
   cb = cb
     or function(value, problem)
-      if problem then
-        report(nil, problem)
-      else
-        show(value)
-      end
+      report(nil, problem or require('mado.answer').show(value))
     end
   local o, problem = options('answer', given, { agent = 'string', project = 'string' }, 'agent')
   if not o then
@@ -483,8 +479,8 @@ function M.log(given, cb)
     return nil, problem
   end
   return with_host(o, cb, function(project)
-    require('mado.log').open(project, o.route)
-    cb(true)
+    local not_shown = require('mado.log').open(project, o.route)
+    cb(not not_shown or nil, not_shown)
   end)
 end
 

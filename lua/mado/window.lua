@@ -4,6 +4,7 @@
 local M = {}
 
 local config = require('mado.config')
+local split = require('mado.split')
 
 ---@class mado.View
 ---@field agent integer id of the agent
@@ -45,32 +46,6 @@ local function valid(buf)
   return buf and vim.api.nvim_buf_is_valid(buf)
 end
 
----Runs something that replaces or deletes buffers, or closes windows: at once, or once the command-line window, which
----allows none of it (E11), is left.
----@param fn fun()
-function M.when_free(fn)
-  if vim.fn.getcmdwintype() == '' then
-    return fn()
-  end
-  vim.api.nvim_create_autocmd('CmdwinLeave', {
-    group = group,
-    once = true,
-    -- It is still there while this event is handled.
-    callback = vim.schedule_wrap(function()
-      M.when_free(fn)
-    end),
-  })
-end
-
----Why a command may change no window now.
----@return mado.Error?
-function M.locked()
-  if vim.fn.getcmdwintype() ~= '' then
-    local err = require('mado.err')
-    return err.new('cmdwin', 'the command-line window lets no other be shown', 'leave it: CTRL-C')
-  end
-end
-
 ---@param agent integer
 ---@return mado.View?
 local function view_of(agent)
@@ -96,96 +71,16 @@ local function window_of(buf)
   return found
 end
 
----@class mado.Slot
----@field win integer
----@field buf integer the placeholder
-
--- The window that a split divides: the current one, but neither a float nor the log.
-local function divided()
-  local function fit(win)
-    local info = vim.fn.getwininfo(win)[1]
-    return info and info.quickfix == 0 and vim.api.nvim_win_get_config(win).relative == ''
-  end
-  local current = vim.api.nvim_get_current_win()
-  if fit(current) then
-    return current
-  end
-  local previous = vim.fn.win_getid(vim.fn.winnr('#'))
-  -- -1 divides the whole tab page.
-  return previous ~= 0 and fit(previous) and previous or -1
-end
-
-local function width_of(win)
-  return win == -1 and vim.o.columns or vim.api.nvim_win_get_width(win)
-end
-
-local function height_of(win)
-  return win == -1 and vim.o.lines or vim.api.nvim_win_get_height(win)
-end
-
----Makes the split for an agent that is being started, at once, so that the layout changes under the command and
----not some time after it.
+---Makes the split for an agent that is being started.
 ---@param opts { split?: string, enter?: boolean, text?: string }
 ---@return mado.Slot?
 ---@return mado.Error? problem
 function M.slot(opts)
-  local locked = M.locked()
-  if locked then
-    return nil, locked
+  local slot, problem = split.slot(opts)
+  if slot then
+    dress(slot.win)
   end
-  local c = config.get()
-  local split = opts.split or c.split
-  local buf = vim.api.nvim_create_buf(false, true)
-  vim.bo[buf].bufhidden = 'wipe'
-  vim.api.nvim_buf_set_lines(buf, 0, -1, false, { opts.text or '' })
-  local beside = divided()
-  local across = split == 'left' or split == 'right'
-  local size = across and width_of(beside) or height_of(beside)
-  local share = math.max(1, math.floor(size * c.size))
-  local ok, win = pcall(vim.api.nvim_open_win, buf, opts.enter ~= false, {
-    split = split,
-    win = beside,
-    width = across and share or nil,
-    height = not across and share or nil,
-  })
-  if not ok then
-    vim.api.nvim_buf_delete(buf, { force = true })
-    local why = tostring(win):gsub('^Vim:', '')
-    return nil,
-      require('mado.err').new('no_split', 'there is no room for a split: ' .. why, 'close a window')
-  end
-  dress(win)
-  return { win = win, buf = buf }
-end
-
----Rows and columns that an agent in this split has. A split that was closed meanwhile has a usual size.
----@param slot mado.Slot
----@return integer rows
----@return integer cols
-function M.size(slot)
-  if not vim.api.nvim_win_is_valid(slot.win) then
-    return 24, 80
-  end
-  return vim.api.nvim_win_get_height(slot.win), vim.api.nvim_win_get_width(slot.win)
-end
-
-local function shows(win, buf)
-  return vim.api.nvim_win_is_valid(win) and vim.api.nvim_win_get_buf(win) == buf
-end
-
----Takes back a split whose agent did not start.
----@param slot mado.Slot
-function M.discard(slot)
-  if shows(slot.win, slot.buf) then
-    M.leave(slot.win)
-  end
-end
-
----Closes a window, or empties it where it is the last one.
-function M.leave(win)
-  if not pcall(vim.api.nvim_win_close, win, false) then
-    vim.api.nvim_win_set_buf(win, vim.api.nvim_create_buf(true, false))
-  end
+  return slot, problem
 end
 
 -- Jumps to a window and, where the user wants it, into the terminal.
@@ -236,7 +131,7 @@ local function name_buffer(buf, wanted)
     return
   end
   local left = old ~= '' and named(old) or -1
-  M.when_free(function()
+  split.when_free(function()
     if left ~= -1 and left ~= buf and valid(left) and not vim.api.nvim_buf_is_loaded(left) then
       vim.api.nvim_buf_delete(left, { force = true })
     end
@@ -255,7 +150,7 @@ local function follow_restart(view, info)
   elseif view.pid == 0 then
     view.pid = info.pid
   elseif view.pid ~= info.pid and not view.job and not view.ending then
-    M.when_free(function()
+    split.when_free(function()
       -- Meanwhile the agent may have gone, or been shown again.
       local now = require('mado.state').agent_by_id(view.agent)
       if views[view.agent] == view and valid(view.buf) and not view.ending then
@@ -375,13 +270,13 @@ end
 ---@param opts { enter?: boolean }
 ---@return mado.Error? problem
 function M.fill(slot, info, opts)
-  if not shows(slot.win, slot.buf) then
+  if not split.shows(slot.win, slot.buf) then
     -- The user closed it in the meantime; the agent runs all the same.
     return
   end
   local _, problem = start(info, slot.win)
   if problem then
-    M.discard(slot)
+    split.discard(slot)
     return problem
   end
   -- `nt` in a terminal. In any other mode the user is doing something.
@@ -397,7 +292,7 @@ end
 ---@param opts { split?: string, enter?: boolean, insert?: boolean }
 ---@return mado.Error? problem
 function M.show(info, opts)
-  local locked = M.locked()
+  local locked = split.locked()
   if locked then
     return locked
   end
@@ -420,7 +315,7 @@ function M.show(info, opts)
     else
       local _, problem = start(info, win)
       if problem then
-        M.discard(slot)
+        split.discard(slot)
         return problem
       end
     end
@@ -497,7 +392,7 @@ function M.hide(agent)
   local hidden = false
   for _, win in ipairs(view and vim.fn.win_findbuf(view.buf) or {}) do
     if vim.api.nvim_win_get_tabpage(win) == vim.api.nvim_get_current_tabpage() then
-      M.leave(win)
+      split.leave(win)
       hidden = true
     end
   end
@@ -512,9 +407,9 @@ function M.close(agent)
   end
   view.ending = true
   views[agent] = nil
-  M.when_free(function()
+  split.when_free(function()
     for _, win in ipairs(vim.fn.win_findbuf(view.buf)) do
-      M.leave(win)
+      split.leave(win)
     end
     if valid(view.buf) then
       vim.api.nvim_buf_delete(view.buf, { force = true })
@@ -588,7 +483,7 @@ vim.api.nvim_create_autocmd('ExitPre', {
       for id, view in pairs(vim.tbl_extend('keep', {}, views)) do
         local info = require('mado.state').agent_by_id(id)
         if view.ending and info then
-          M.when_free(function()
+          split.when_free(function()
             renew(info, view)
           end)
         end

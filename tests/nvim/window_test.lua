@@ -171,7 +171,18 @@ test('a split without room is an error and starts nothing', function()
   end
   forget()
   vim.cmd('Mado open demo split=below')
-  has(said[1].text, 'there is no room for a split')
+  has(said[1].text, 'there is no room for a split: E36: Not enough room')
+  fake.on.answer = function()
+    return { kind = 'answer', value = { agent = 'planner', text = 'x', rung = 'record' } }
+  end
+  for _, command in ipairs({ 'answer planner', 'log' }) do
+    forget()
+    vim.cmd('Mado ' .. command)
+    H.wait('an error of ' .. command, function()
+      return #said > 0
+    end)
+    eq('mado: there is no room for a split: E36: Not enough room (close a window)', said[1].text)
+  end
   vim.cmd('tabclose')
   H.settle()
   eq({}, fake:asked('open'))
