@@ -123,13 +123,16 @@ end
 local function check_ranges(c)
   if not splits[c.split] then
     return wrong('split', 'right, left, above or below', c.split)
-  elseif c.size <= 0 or c.size >= 1 then
+  elseif not (c.size > 0 and c.size < 1) then
     return wrong('size', 'a number between 0 and 1', c.size)
-  elseif c.log.limit < 1 then
-    return wrong('log.limit', 'at least 1', c.log.limit)
-  elseif c.log.height < 1 then
-    return wrong('log.height', 'at least 1', c.log.height)
-  elseif not c.register:match('^[%w"*+_%-]?$') then
+  end
+  for key, most in pairs({ limit = 10000, height = 1000 }) do
+    local value = c.log[key]
+    if not (value >= 1 and value <= most and value == math.floor(value)) then
+      return wrong('log.' .. key, ('a whole number from 1 to %d'):format(most), value)
+    end
+  end
+  if not c.register:match('^[%w"*+_%-]?$') then
     return wrong('register', 'one register name or empty', c.register)
   end
 end

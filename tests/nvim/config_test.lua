@@ -54,6 +54,14 @@ end)
 test('a value out of range is named with the range', function()
   has(refused({ split = 'up' }), 'split must be right, left, above or below, not "up"')
   has(refused({ size = 2 }), 'size must be a number between 0 and 1')
+  has(refused({ size = 0 / 0 }), 'size must be a number between 0 and 1')
+  has(
+    refused({ log = { height = 10.5 } }),
+    'log.height must be a whole number from 1 to 1000, not 10.5 (number)'
+  )
+  has(refused({ log = { height = 0 } }), 'log.height must be a whole number')
+  has(refused({ log = { limit = 1.5 } }), 'log.limit must be a whole number from 1 to 10000')
+  has(refused({ log = { limit = math.huge } }), 'log.limit must be a whole number')
   has(refused({ register = 'ab' }), 'register must be one register name')
   has(refused({ route = { max_rounds = 21 } }), 'max_rounds must be a whole number from 1 to 20')
   has(refused({ route = { tigger = 'always' } }), 'did you mean "trigger"?')
