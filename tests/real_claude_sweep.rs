@@ -24,7 +24,7 @@ use common::term::Term;
 use common::{assert_never, epoch_ms};
 use regex::Regex;
 use rustix::process::{Pid, Signal, kill_process};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// Who opens the dialog, and what else happens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,6 +83,7 @@ struct Arena {
     enters: Duration,
     /// From its first byte to its Enter, in milliseconds.
     types: f64,
+    how: How,
 }
 
 /// Long enough that the dialog can come between two lines.
@@ -91,13 +92,17 @@ fn text(n: usize) -> String {
 }
 
 impl Arena {
-    async fn new(vars: &[(&str, &str)]) -> Arena {
+    async fn new(how: How, vars: &[(&str, &str)]) -> Arena {
         let c = Claudes::new(&claude::binary(), vars).await;
         let bash = || Reply::bash("touch hit");
         c.mock.on("OPEN-A-DIALOG", bash());
         // A person's `x` behind whatever the composer holds.
         c.mock.on(Matcher::Matches(Regex::new("x$").unwrap()), bash());
-        c.open("t", &["--permission-mode", "manual"]);
+        // 2.1.332 opens no dialog in the first 1.5 s after a key in its composer. The Enter comes later than
+        // that here, or no dialog could come close to it.
+        let late = json!({"submit": {"wait_ms": 2300}});
+        c.begin("t", &["--permission-mode", "manual"], Some(late));
+        c.world.wait_phase("t", "idle");
         let person = c.world.viewer("t");
         let hit = c.world.site.work().join("hit");
         let mut arena = Arena {
@@ -108,6 +113,7 @@ impl Arena {
             opens: Cell::new(Duration::ZERO),
             enters: Duration::ZERO,
             types: 0.0,
+            how,
         };
         arena.calibrate().await;
         arena
@@ -189,8 +195,8 @@ impl Arena {
     }
 
     /// One delivery with a dialog that is to open `offset` ms after its Enter is due.
-    async fn run(&self, how: How, offset: i64) -> (Window, bool, String) {
-        let w = &self.c.world;
+    async fn run(&self, offset: i64) -> (Window, bool, String) {
+        let (w, how) = (&self.c.world, self.how);
         self.runs.set(self.runs.get() + 1);
         let n = self.runs.get();
         w.wait_phase("t", "idle");
@@ -240,19 +246,17 @@ impl Arena {
             assert!(standing, "the dialog went away by itself: {}", self.person.describe());
             self.close().await;
         }
-        let last = w.wait_hop(hop, "its end", |h| {
-            ["answered", "unconfirmed", "failed", "stopped"].contains(&h["state"].as_str().unwrap())
-        });
+        let last = w.wait_hop(hop, "its end", ended);
         if !approved {
-            self.settle(n, &last, how);
+            self.settle(n, &last);
         }
         let state = format!("{}/{}", last["state"], last["reason_code"]).replace('"', "");
         (window, approved, state)
     }
 
     /// After a run: the text arrived at most once, and exactly once where its hop says so.
-    fn settle(&self, n: usize, hop: &Value, how: How) {
-        let w = &self.c.world;
+    fn settle(&self, n: usize, hop: &Value) {
+        let how = self.how;
         let arrived = self.c.mock.prompts().iter().filter(|p| **p == text(n)).count();
         assert!(arrived <= 1, "arrived {arrived} times: {hop}");
         if hop["state"] == "answered" {
@@ -263,7 +267,13 @@ impl Arena {
             let fine = code == "interrupted" || how == How::Person && code == "human_took_over";
             assert!(fine, "{hop}");
         }
-        // A draft that a person's key left with the text is theirs to clear.
+        self.tidy();
+    }
+
+    /// Clears what stands in the composer: a draft that a person's key left with the text is theirs to
+    /// clear, and an Escape gives back what steered the turn.
+    fn tidy(&self) {
+        let w = &self.c.world;
         w.wait("an idle agent without a draft", || {
             let agent = w.agent("t");
             if agent["phase"] == "idle" && agent["draft"] == true {
@@ -274,10 +284,10 @@ impl Arena {
         });
     }
 
-    async fn sweep(&self, how: How, offsets: impl Iterator<Item = i64>) -> BTreeMap<Window, Row> {
-        let mut table = BTreeMap::<Window, Row>::new();
+    async fn sweep(&self, offsets: impl Iterator<Item = i64>) -> BTreeMap<Window, Row> {
+        let (mut table, how) = (BTreeMap::<Window, Row>::new(), self.how);
         for offset in offsets {
-            let (window, approved, state) = self.run(how, offset).await;
+            let (window, approved, state) = self.run(offset).await;
             let row = table.entry(window).or_default();
             row.runs += 1;
             row.approved += usize::from(approved);
@@ -306,6 +316,10 @@ async fn assert_never_closes(arena: &Arena) -> bool {
     arena.shows_dialog()
 }
 
+fn ended(hop: &Value) -> bool {
+    ["answered", "unconfirmed", "failed", "stopped"].contains(&hop["state"].as_str().unwrap())
+}
+
 fn approvals(table: &BTreeMap<Window, Row>) -> usize {
     table.values().map(|row| row.approved).sum()
 }
@@ -315,60 +329,65 @@ fn all() -> impl Iterator<Item = i64> {
     (-60..=60).map(|n| n * 10)
 }
 
+/// The dialogs that came within 100 ms of an Enter, and those that came later.
+fn near_and_late(table: &BTreeMap<Window, Row>) -> (usize, usize) {
+    let hits = |windows: &[Window]| -> usize {
+        windows.iter().filter_map(|w| table.get(w)).map(|row| row.runs).sum()
+    };
+    let near = hits(&[Window::Within100Before, Window::Within100After]);
+    (near, hits(&[Window::Within300After, Window::Over300After]))
+}
+
+async fn short(how: How, offsets: &[i64]) {
+    let arena = Arena::new(how, &[]).await;
+    assert_eq!(approvals(&arena.sweep(offsets.iter().copied()).await), 0);
+}
+
+async fn long(how: How) -> BTreeMap<Window, Row> {
+    let table = Arena::new(how, &[]).await.sweep(all()).await;
+    assert_eq!(approvals(&table), 0);
+    assert_eq!(table.values().map(|r| r.runs).sum::<usize>(), 121);
+    table
+}
+
 #[tokio::test]
 async fn real_claude_no_dialog_around_an_enter_is_approved() {
-    let arena = Arena::new(&[]).await;
-    let offsets = [-600, -300, -150, -50, 0, 50, 100, 400];
-    assert_eq!(approvals(&arena.sweep(How::Peer, offsets.into_iter()).await), 0);
+    short(How::Peer, &[-600, -300, -50, 0, 50, 400]).await;
 }
 
 #[tokio::test]
 async fn real_claude_no_dialog_of_an_agent_stopped_around_an_enter_is_approved() {
-    let arena = Arena::new(&[]).await;
-    let offsets = [-150, -50, 0, 100];
-    assert_eq!(approvals(&arena.sweep(How::Stopped, offsets.into_iter()).await), 0);
+    short(How::Stopped, &[-150, -50, 0, 100]).await;
 }
 
 #[tokio::test]
 async fn real_claude_no_dialog_that_a_person_opens_around_an_enter_is_approved() {
-    let arena = Arena::new(&[]).await;
-    let offsets = [-400, -100, 0, 100];
-    assert_eq!(approvals(&arena.sweep(How::Person, offsets.into_iter()).await), 0);
+    short(How::Person, &[-400, -100, 0, 100]).await;
 }
 
 #[tokio::test]
 async fn real_claude_without_the_gate_a_dialog_is_approved() {
-    let arena = Arena::new(&[("MADO_UNSAFE_NO_GATE", "1")]).await;
-    let offsets = [-350, -300, -250, -200, -400, -150, -450, -500];
-    let table = arena.sweep(How::Peer, offsets.into_iter()).await;
+    let arena = Arena::new(How::Peer, &[("MADO_UNSAFE_NO_GATE", "1")]).await;
+    let offsets = [-350, -300, -250, -400, -200, -450, -500];
+    let table = arena.sweep(offsets.into_iter()).await;
     assert!(approvals(&table) > 0, "the sweep could not fail, so it proves nothing: {table:?}");
 }
 
 #[tokio::test]
 #[ignore = "long: 121 dialogs"]
 async fn real_claude_no_dialog_at_any_moment_around_an_enter_is_approved() {
-    let table = Arena::new(&[]).await.sweep(How::Peer, all()).await;
-    assert_eq!(approvals(&table), 0);
-    assert_eq!(table.values().map(|r| r.runs).sum::<usize>(), 121);
-    let hits = |windows: &[Window]| -> usize {
-        windows.iter().filter_map(|w| table.get(w)).map(|row| row.runs).sum()
-    };
-    assert!(hits(&[Window::Within100Before, Window::Within100After]) >= 10, "{table:?}");
-    assert!(hits(&[Window::Within300After, Window::Over300After]) >= 10, "{table:?}");
+    let (near, late) = near_and_late(&long(How::Peer).await);
+    assert!(near >= 10 && late >= 10, "the Enter was missed: {near} near it, {late} later");
 }
 
 #[tokio::test]
 #[ignore = "long: 121 dialogs"]
 async fn real_claude_no_dialog_of_a_stopped_agent_is_approved() {
-    let table = Arena::new(&[]).await.sweep(How::Stopped, all()).await;
-    assert_eq!(approvals(&table), 0);
-    assert_eq!(table.values().map(|r| r.runs).sum::<usize>(), 121);
+    long(How::Stopped).await;
 }
 
 #[tokio::test]
 #[ignore = "long: 121 dialogs"]
 async fn real_claude_no_dialog_that_a_person_opens_is_approved() {
-    let table = Arena::new(&[]).await.sweep(How::Person, all()).await;
-    assert_eq!(approvals(&table), 0);
-    assert_eq!(table.values().map(|r| r.runs).sum::<usize>(), 121);
+    long(How::Person).await;
 }
