@@ -46,6 +46,33 @@ local function views()
   return package.loaded['mado.window']
 end
 
+-- What an end makes the host say at once: that the agent ended, and that a hop to it failed. When the host itself ends,
+-- its agents end first, and what it then says of each has a remedy that is none. So these notices wait until it is
+-- known whether the host goes too. It gives its agents a second before it forces them.
+local END_MS = 1500
+local of_an_end = { exited = true, target_exited = true }
+
+---@type table<string, mado.Notice>
+local ends = {}
+
+local function key_of(project, key)
+  return project .. '\n' .. key
+end
+
+---@param notice mado.Notice
+local function hold(notice)
+  local key = key_of(notice.project, notice.key)
+  ends[key] = notice
+  vim.defer_fn(function()
+    -- If the host is gone and that was not seen yet, this forgets the notice.
+    require('mado.rpc').check()
+    if ends[key] == notice then
+      ends[key] = nil
+      require('mado.notify').notice(notice)
+    end
+  end, END_MS)
+end
+
 local handlers = {}
 
 ---@param info mado.AgentInfo
@@ -58,6 +85,9 @@ function handlers.agent(info)
     -- Leaving a dialog ends what was said about it; entering one must not, whichever event comes first.
     if before and (before.phase == 'asking' or before.phase == 'exited') then
       require('mado.notify').settled(info.project, 'agent:' .. info.id)
+    end
+    if info.phase ~= 'exited' then
+      ends[key_of(info.project, 'agent:' .. info.id)] = nil
     end
     fire('MadoAgentState', {
       name = info.name,
@@ -74,6 +104,7 @@ function handlers.agent_gone(info)
     views().gone(info.id)
   end
   require('mado.notify').settled(info.project, 'agent:' .. info.id)
+  ends[key_of(info.project, 'agent:' .. info.id)] = nil
   if before and before.phase ~= 'exited' then
     before.phase = 'exited'
     fire('MadoAgentState', { name = info.name, phase = 'exited', agent = before })
@@ -110,8 +141,13 @@ function handlers.hop(info)
   end
 end
 
+---@param info mado.Notice
 function handlers.notice(info)
-  require('mado.notify').notice(info)
+  if of_an_end[info.code] then
+    hold(info)
+  else
+    require('mado.notify').notice(info)
+  end
 end
 
 ---@param name string
@@ -157,10 +193,16 @@ end
 ---A host ended under us. Said once, with what ended with it.
 ---@param hello mado.HelloReply
 function M.host_gone(project, hello)
-  local names = {}
-  for _, agent in ipairs(state.agents(project)) do
-    if agent.phase ~= 'exited' then
+  local names, agents = {}, state.agents(project)
+  for _, agent in ipairs(agents) do
+    -- One whose end was not said yet ended with the host.
+    if agent.phase ~= 'exited' or ends[key_of(project, 'agent:' .. agent.id)] then
       names[#names + 1] = agent.name
+    end
+  end
+  for key, notice in pairs(ends) do
+    if notice.project == project then
+      ends[key] = nil
     end
   end
   state.forget(project)
@@ -169,14 +211,11 @@ function M.host_gone(project, hello)
   end
   fire('MadoHost', { state = 'gone', project = project, pid = hello.pid, version = hello.version })
   M.changed()
-  if #names > 0 then
-    local text = 'mado: the host (pid %d) has ended, and with it %s (:Mado open starts a new one)'
+  if #agents > 0 then
+    local with = #names > 0 and ', and with it ' .. table.concat(names, ', ') or ''
+    local text = 'mado: the host (pid %d) has ended%s (:Mado open starts a new one)'
     local notify = require('mado.notify')
-    notify.background(
-      text:format(hello.pid, table.concat(names, ', ')),
-      vim.log.levels.WARN,
-      'host'
-    )
+    notify.background(text:format(hello.pid, with), vim.log.levels.WARN, 'host')
   end
 end
 

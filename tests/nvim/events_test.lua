@@ -368,6 +368,33 @@ test('null means absent, and what is not understood is no error', function()
   eq({}, fake.errors)
 end)
 
+local function exited(of)
+  return notice(vim.tbl_extend('force', {
+    code = 'exited',
+    text = 'planner ended with exit code 129; :Mado restart planner starts it again',
+  }, of or {}))
+end
+
+test('the end of an agent is said after a moment, unless it was started again', function()
+  forget()
+  emit('agent', fake:agent({ id = 1, name = 'planner', phase = 'exited' }))
+  emit('notice', exited())
+  eq({}, said)
+  H.wait('the notice', function()
+    return #said > 0
+  end)
+  eq('mado: ' .. exited().text, said[1].text)
+  forget()
+  emit('agent', fake:agent({ id = 1, name = 'planner' }))
+  emit('agent', fake:agent({ id = 1, name = 'planner', phase = 'exited' }))
+  emit('notice', exited())
+  emit('agent', fake:agent({ id = 1, name = 'planner', phase = 'starting' }))
+  -- Longer than a notice is held.
+  vim.wait(1700)
+  eq({}, said)
+  emit('agent', fake:agent({ id = 1, name = 'planner' }))
+end)
+
 test('the death of the host is said once, with what ended with it', function()
   forget()
   fake:die()
@@ -397,6 +424,29 @@ test('the next host is found without a command, and what it holds back is said',
   eq('planner ✓', mado.statusline())
   rpc.disconnect()
   fake:die()
+end)
+
+test('a host that is stopped is one message, and none of its agents has another', function()
+  fake = Fake.start(project)
+  fake.agents =
+    { fake:agent({ id = 1, name = 'planner' }), fake:agent({ id = 2, name = 'reviewer' }) }
+  connect()
+  forget()
+  for id, name in ipairs({ 'planner', 'reviewer' }) do
+    emit('agent', fake:agent({ id = id, name = name, phase = 'exited' }))
+    emit('notice', exited({ key = 'agent:' .. id, text = name .. ' ended' }))
+  end
+  emit('notice', exited({ key = 'hop:9', code = 'target_exited', text = 'hop 9 failed' }))
+  fake:die()
+  H.wait('the loss', function()
+    return #said > 0
+  end)
+  vim.wait(1700)
+  eq(1, #said)
+  eq(
+    'mado: the host (pid 4711) has ended, and with it planner, reviewer (:Mado open starts a new one)',
+    said[1].text
+  )
 end)
 
 test('a request that the host left unanswered ends as an error', function()
