@@ -94,6 +94,14 @@ function M.record()
   end
 end
 
+---When the running host began, in milliseconds since the epoch: it writes its record once, at its start.
+---@return integer?
+function M.began()
+  local dir = M.state_dir()
+  local stat = dir and vim.uv.fs_stat(vim.fs.joinpath(dir, 'host.json'))
+  return stat and stat.mtime.sec * 1000 + math.floor(stat.mtime.nsec / 1e6)
+end
+
 ---The socket for editors, if there may be a host behind it.
 ---@return string?
 function M.socket()

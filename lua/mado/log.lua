@@ -5,16 +5,59 @@ local M = {}
 
 local state = require('mado.state')
 
----@type { id: integer, project: string, route: string?, shown: string? }?
+---Which hops a log of a route holds.
+---@class mado.LogFilter
+---@field ids table<integer, true> the routes, for hops of this host
+---@field names table<string, true> their names, for hops of earlier hosts, whose numbers meant other routes
+---@field began integer when this host began
+
+---@type { id: integer, project: string, route: string?, filter: mado.LogFilter?, shown: string? }?
 local list
 
-local function matches(hop, route)
-  if not route then
+---@param filter mado.LogFilter?
+---@param hop mado.HopInfo
+local function matches(filter, hop)
+  if not filter then
     return true
-  elseif tostring(hop.route) == route then
-    return true
+  elseif not hop.route then
+    return false
+  elseif (hop.times.fired or 0) >= filter.began and next(filter.ids) then
+    -- A rename changes what later hops are called, and the route stays the same.
+    return filter.ids[hop.route] ~= nil
   end
-  return hop.source .. '->' .. hop.target == route:gsub('%s', '')
+  return filter.names[hop.source .. '->' .. hop.target] ~= nil
+end
+
+---Finds what a person calls a route: one that there is, else one that has left hops.
+---@return mado.LogFilter?
+---@return mado.Error? problem
+local function filter_for(project, text)
+  local filter = { ids = {}, names = {}, began = require('mado.host').began() or 0 }
+  local wanted = text:gsub('%s', '')
+  local known = {}
+  for _, route in ipairs(state.routes(project)) do
+    local name = state.route_name(route)
+    known[#known + 1] = name
+    if name == wanted or tostring(route.id) == wanted then
+      filter.ids[route.id], filter.names[name] = true, true
+    end
+  end
+  if next(filter.ids) then
+    return filter
+  end
+  local number = tonumber(wanted)
+  if number then
+    filter.ids[number] = true
+  else
+    filter.names[wanted] = true
+  end
+  for _, hop in ipairs(state.hops(project)) do
+    if matches(filter, hop) then
+      return filter
+    end
+  end
+  local unknown = require('mado.parse').unknown('there is no route', text, known)
+  return nil, require('mado.err').new('unknown_route', unknown)
 end
 
 local function clock(ms)
@@ -47,7 +90,7 @@ end
 local function items()
   local out = {}
   for _, hop in ipairs(state.hops(list.project)) do
-    if matches(hop, list.route) then
+    if matches(list.filter, hop) then
       out[#out + 1] = {
         filename = 'mado://hop/' .. hop.id,
         lnum = 1,
@@ -130,14 +173,23 @@ end
 ---@param route string?
 ---@return mado.Error? problem
 function M.open(project, route)
+  local filter
+  if route then
+    local unknown
+    filter, unknown = filter_for(project, route)
+    if not filter then
+      return unknown
+    end
+  end
   local same = alive() and list.project == project and list.route == route
   if same then
+    list.filter = filter
     M.refresh()
     -- Make it the current list again, whatever was looked up meanwhile.
     local number = vim.fn.getqflist({ id = list.id, nr = 0 }).nr
     vim.cmd({ cmd = 'chistory', count = number, mods = { silent = true } })
   else
-    list = { id = 0, project = project, route = route }
+    list = { id = 0, project = project, route = route, filter = filter }
     local new = items()
     vim.fn.setqflist({}, ' ', {
       title = title(),

@@ -479,8 +479,20 @@ function M.log(given, cb)
     return nil, problem
   end
   return with_host(o, cb, function(project)
-    local not_shown = require('mado.log').open(project, o.route)
-    cb(not not_shown or nil, not_shown)
+    local route = o.route and tostring(o.route)
+    local failed = require('mado.log').open(project, route)
+    if not failed or failed.code ~= 'unknown_route' then
+      return cb(not failed or nil, failed)
+    end
+    -- The hops of a new connection may be on their way, and a route that is gone is known by them alone.
+    local limit = require('mado.config').get().log.limit
+    ask(project, 'hops', { all = false, limit = limit }, function(hops)
+      for _, hop in ipairs(hops or {}) do
+        state.hop(hop)
+      end
+      failed = require('mado.log').open(project, route)
+      cb(not failed or nil, failed)
+    end)
   end)
 end
 

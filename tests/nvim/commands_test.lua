@@ -295,6 +295,52 @@ test('two routes between the same agents complete as their ids', function()
   state.route_gone(8)
 end)
 
+local function log_of(route)
+  run('Mado log ' .. route)
+  local list
+  H.wait('the log of ' .. route, function()
+    list = vim.fn.getqflist({ title = 0, items = 0 })
+    return list.title == 'mado log ' .. route
+  end)
+  vim.cmd('cclose')
+  return vim.tbl_map(function(item)
+    return item.user_data
+  end, list.items)
+end
+
+test('the log of a route goes by its number, and for hops of earlier hosts by the names', function()
+  local now = os.time() * 1000 + 60000
+  local hops = {
+    -- Of an earlier host, whose route 7 was another and whose route 3 had these names.
+    fake:hop({ id = 1, route = 7, source = 'x', target = 'y' }),
+    fake:hop({ id = 2, route = 3 }),
+    -- Of this host: before a rename, after it, of another route, of none.
+    fake:hop({ id = 3, route = 7, source = 'old', times = { fired = now } }),
+    fake:hop({ id = 4, route = 7, times = { fired = now } }),
+    fake:hop({ id = 5, route = 8, times = { fired = now } }),
+    fake:hop({ id = 6, times = { fired = now }, source = '' }),
+  }
+  hops[6].route = nil
+  for _, hop in ipairs(hops) do
+    state.hop(hop)
+  end
+  eq({ 2, 3, 4 }, log_of('7'))
+  eq({ 2, 3, 4 }, log_of('planner->reviewer'))
+  eq({ 5 }, log_of('8'), 'a route that is gone is known by its hops')
+  eq({ 1 }, log_of('x->y'))
+end)
+
+test('the log of a route that there never was is an error', function()
+  local before = vim.fn.getqflist({ title = 0 }).title
+  eq(
+    'mado: there is no route "planner->reviwer", did you mean "planner->reviewer"? (known: planner->reviewer)',
+    refused('Mado log planner->reviwer')
+  )
+  has(refused('Mado log 99'), 'there is no route "99"')
+  eq(before, vim.fn.getqflist({ title = 0 }).title)
+  eq(1, #vim.api.nvim_list_wins())
+end)
+
 test('without a host a listing says so and starts none', function()
   fake:die()
   H.wait('the loss to be seen', function()
