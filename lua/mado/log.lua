@@ -136,11 +136,19 @@ local function alive()
   return found.id == list.id and type(found.context) == 'table' and found.context.mado == 'log'
 end
 
+local function is_quickfix(win)
+  local info = vim.fn.getwininfo(win)[1]
+  return info ~= nil and info.quickfix == 1 and info.loclist == 0
+end
+
 local function quickfix_windows()
-  return vim.tbl_filter(function(win)
-    local info = vim.fn.getwininfo(win)[1]
-    return info ~= nil and info.quickfix == 1 and info.loclist == 0
-  end, vim.api.nvim_list_wins())
+  return vim.tbl_filter(is_quickfix, vim.api.nvim_list_wins())
+end
+
+-- Whether this tab page shows our list.
+local function in_sight()
+  local wins = vim.tbl_filter(is_quickfix, vim.api.nvim_tabpage_list_wins(0))
+  return #wins > 0 and alive() and vim.fn.getqflist({ id = 0 }).id == list.id
 end
 
 ---Brings the list up to date, if there is one.
@@ -168,6 +176,67 @@ function M.refresh()
   end
 end
 
+-- The window that an entry is opened in: one that shows a hop already, else the last one, else any other, but never one
+-- of an agent, whose screen it would take away.
+---@return integer? win
+local function ordinary_window()
+  local function fit(win)
+    local buf = vim.api.nvim_win_get_buf(win)
+    return vim.api.nvim_win_get_config(win).relative == ''
+      and not vim.wo[win].winfixbuf
+      and not vim.wo[win].previewwindow
+      and (vim.bo[buf].buftype == '' or vim.api.nvim_buf_get_name(buf):match('^mado://hop/') ~= nil)
+  end
+  local wins = vim.tbl_filter(fit, vim.api.nvim_tabpage_list_wins(0))
+  for _, win in ipairs(wins) do
+    if vim.b[vim.api.nvim_win_get_buf(win)].mado_hop then
+      return win
+    end
+  end
+  local last = vim.fn.win_getid(vim.fn.winnr('#'))
+  return vim.list_contains(wins, last) and last or wins[1]
+end
+
+---Opens the entry under the cursor of the log.
+function M.jump()
+  local entry = vim.api.nvim_win_get_cursor(0)[1]
+  local win = ordinary_window()
+  if win then
+    vim.api.nvim_set_current_win(win)
+  else
+    local buf = vim.api.nvim_create_buf(false, true)
+    vim.bo[buf].bufhidden = 'wipe'
+    local _, problem = require('mado.split').open(buf, { split = 'above' })
+    if problem then
+      vim.api.nvim_buf_delete(buf, { force = true })
+      return require('mado.notify').error(problem)
+    end
+  end
+  vim.cmd({ cmd = 'cc', count = entry, mods = { silent = true } })
+end
+
+-- Vim opens an entry in whatever window comes first, an agent's too. The quickfix buffer is one for all lists, so the
+-- key is Vim's own in the others, and a user's mapping comes before ours.
+local function map_enter(buf)
+  for _, key in ipairs({ '<CR>', '<2-LeftMouse>' }) do
+    if vim.fn.maparg(key, 'n', false, true).buffer ~= 1 then
+      vim.keymap.set('n', key, function()
+        local ours = is_quickfix(vim.api.nvim_get_current_win()) and in_sight()
+        return ours and "<Cmd>lua require('mado.log').jump()<CR>" or key
+      end, { buffer = buf, expr = true, desc = 'mado: open the hop' })
+    end
+  end
+end
+
+vim.api.nvim_create_autocmd('FileType', {
+  group = vim.api.nvim_create_augroup('mado.log', {}),
+  pattern = 'qf',
+  desc = 'mado: the log opens its entries beside the agents',
+  callback = function(args)
+    map_enter(args.buf)
+  end,
+})
+
 ---Opens the log. This is a command of the user's, so the focus goes to the list.
 ---@param project string
 ---@param route string?
@@ -182,6 +251,7 @@ function M.open(project, route)
     end
   end
   local same = alive() and list.project == project and list.route == route
+  local seen = same and in_sight()
   if same then
     list.filter = filter
     M.refresh()
@@ -212,8 +282,8 @@ function M.open(project, route)
   end
   if #vim.fn.getqflist() == 0 then
     require('mado.notify').info('nothing has been routed yet; the log follows what will be')
-  elseif not same then
-    -- The newest entry is what one came for.
+  elseif not seen then
+    -- The newest entry is what one came for; in a list that is being read the cursor stays.
     vim.cmd('normal! G')
   end
 end
