@@ -2,7 +2,8 @@
 
 local M = {}
 
-local profiles = { 'amp', 'claude', 'codex', 'demo', 'opencode', 'shell' }
+-- Those that come with mado.
+local profiles = { 'claude', 'demo', 'shell' }
 
 local function commands()
   return require('mado.commands')
@@ -31,12 +32,19 @@ local kinds = {
     return words
   end,
   profile = function()
-    local words = vim.list_extend({}, profiles)
-    for name in pairs(require('mado.config').get().profiles) do
-      if not vim.list_contains(words, name) then
-        words[#words + 1] = name
+    local names = vim.tbl_extend('force', {}, require('mado.config').get().profiles)
+    for _, name in ipairs(profiles) do
+      names[name] = true
+    end
+    local config = require('mado.host').config_dir()
+    for name in vim.fs.dir(config and vim.fs.joinpath(config, 'profiles') or '') do
+      -- A name that begins with a dot is none of a profile.
+      local profile = name:match('^([^.].*)%.toml$')
+      if profile then
+        names[profile] = true
       end
     end
+    local words = vim.tbl_keys(names)
     table.sort(words)
     return words
   end,

@@ -61,20 +61,34 @@ local function set(name)
   return value and value ~= '' and value or nil
 end
 
----The folder that holds `host.json`, by the same rules as the host's.
+-- One of mado's folders, by the rules of the host.
+---@param own string the variable that names it
+---@param below string its name below `MADO_HOME`
+---@param xdg string
+---@param default string below the home folder
+local function folder(own, below, xdg, default)
+  if set(own) then
+    return set(own)
+  elseif set('MADO_HOME') then
+    return vim.fs.joinpath(set('MADO_HOME'), below)
+  end
+  local base = set(xdg)
+  if base and base:sub(1, 1) == '/' then
+    return vim.fs.joinpath(base, 'mado')
+  end
+  return set('HOME') and vim.fs.joinpath(set('HOME'), default)
+end
+
+---The folder that holds `host.json`.
 ---@return string?
 function M.state_dir()
-  local own = set('MADO_STATE_DIR')
-  if own then
-    return own
-  elseif set('MADO_HOME') then
-    return vim.fs.joinpath(set('MADO_HOME'), 'state')
-  end
-  local xdg = set('XDG_STATE_HOME')
-  if xdg and xdg:sub(1, 1) == '/' then
-    return vim.fs.joinpath(xdg, 'mado')
-  end
-  return set('HOME') and vim.fs.joinpath(set('HOME'), '.local/state/mado')
+  return folder('MADO_STATE_DIR', 'state', 'XDG_STATE_HOME', '.local/state/mado')
+end
+
+---The folder that holds a user's profiles.
+---@return string?
+function M.config_dir()
+  return folder('MADO_CONFIG', 'config', 'XDG_CONFIG_HOME', '.config/mado')
 end
 
 ---What the running host says of itself in its state folder. A host that was killed leaves it behind, so it is

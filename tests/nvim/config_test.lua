@@ -86,15 +86,20 @@ test('the program is looked for where the user said, and what was wrong is said'
   vim.env.MADO_BIN = nil
 end)
 
-test('the state folder follows the most specific variable', function()
+test('the folders follow the most specific variable', function()
   local host = require('mado.host')
+  vim.env.XDG_CONFIG_HOME, vim.env.MADO_CONFIG = nil, nil
   vim.env.HOME, vim.env.XDG_STATE_HOME, vim.env.MADO_HOME, vim.env.MADO_STATE_DIR =
     '/h', nil, nil, nil
   eq('/h/.local/state/mado', host.state_dir())
+  eq('/h/.config/mado', host.config_dir())
+  vim.env.XDG_CONFIG_HOME = '/c'
+  eq('/c/mado', host.config_dir())
   vim.env.XDG_STATE_HOME = '/x'
   eq('/x/mado', host.state_dir())
   vim.env.MADO_HOME = '/m'
   eq('/m/state', host.state_dir())
+  eq('/m/config', host.config_dir())
   vim.env.MADO_STATE_DIR = '/s'
   eq('/s', host.state_dir())
 end)
