@@ -209,11 +209,10 @@ M.table = {
     keys = { 'hop' },
     run = function(self, c)
       local words, o = sort_words(self, c, 1)
-      local hop = o.hop and tonumber(o.hop)
-      if o.hop and not hop then
-        fail(self, ('hop must be a number, not "%s"'):format(o.hop))
+      if o.hop and not require('mado.resolve').is_id(o.hop) then
+        fail(self, ('hop must be a whole number from 1 on, not "%s"'):format(o.hop))
       end
-      call('resume', { route = words[1], hop = hop })
+      call('resume', { route = words[1], hop = tonumber(o.hop) })
     end,
   },
   fire = route_command('fire', say_hop),

@@ -5,16 +5,11 @@ local M = {}
 local err = require('mado.err')
 local host = require('mado.host')
 local projects = require('mado.project')
+local resolve = require('mado.resolve')
 local rpc = require('mado.rpc')
 local state = require('mado.state')
 
 local actions = { 'status', 'restart', 'stop' }
-
-local function report(_, problem)
-  if problem then
-    require('mado.notify').error(problem)
-  end
-end
 
 -- The agents that end with the host. Those of other projects are known to the host alone.
 local function losses(agents)
@@ -72,15 +67,14 @@ local function stop(cb)
 end
 
 -- Asks before something is lost; `force` has answered already.
-local function confirmed(what, force, fn)
-  local project = projects.current()
+local function confirmed(project, what, force, fn)
   local function ask(agents)
     local lost = losses(agents)
     if force or lost == 'No agent runs.' then
       return fn()
     end
     local prompt = ('%s %s the host?'):format(lost, what)
-    require('mado.resolve').choose({ 'no', 'yes' }, { prompt = prompt }, function(choice)
+    resolve.choose({ 'no', 'yes' }, { prompt = prompt }, function(choice)
       if choice == 'yes' then
         fn()
       end
@@ -91,34 +85,35 @@ local function confirmed(what, force, fn)
   end)
 end
 
----@param given { action?: string, force?: boolean }|string|nil
+---@param given { action?: string, force?: boolean, project?: string }|string|nil
 function M.run(given, cb)
-  cb = cb or report
-  if type(given) == 'string' then
-    given = { action = given }
+  cb = cb or resolve.report
+  local allowed = { action = 'string', force = 'boolean', project = 'string' }
+  local o, problem = resolve.options('host', given, allowed, 'action')
+  if not o then
+    return nil, problem
   end
-  given = given or {}
-  local action = given.action or 'status'
+  local action = o.action or 'status'
   if not vim.list_contains(actions, action) then
     local text = require('mado.parse').unknown('unknown action of host', action, actions)
     return nil, err.new('unknown_action', text)
   end
-  local project = projects.current()
+  local project = o.project or projects.current()
   if action == 'status' then
-    rpc.call(project, 'host_status', { project = project }, {}, function(reply, problem)
-      cb(reply and reply.value, problem)
+    rpc.call(project, 'host_status', { project = project }, {}, function(reply, failed)
+      cb(reply and reply.value, failed)
     end)
   elseif not host.socket() then
     return nil, err.new('no_host', 'no host is running', ':Mado open starts one')
   elseif action == 'stop' then
-    confirmed('Stop', given.force, function()
+    confirmed(project, 'Stop', o.force, function()
       stop(cb)
     end)
   else
-    confirmed('Restart', given.force, function()
-      stop(function(_, problem)
-        if problem then
-          return cb(nil, problem)
+    confirmed(project, 'Restart', o.force, function()
+      stop(function(_, stays)
+        if stays then
+          return cb(nil, stays)
         end
         rpc.connect(project, { start = true }, function(failed)
           cb(not failed, failed)

@@ -15,7 +15,31 @@ function M.report(_, problem)
   end
 end
 
--- Checks the keys of a verb's table. A string stands for the verb's first key.
+---A number as a route or a hop has it.
+---@return boolean
+function M.is_id(value)
+  local number = tonumber(value)
+  -- Beyond 2^53 numbers are no longer told apart.
+  return number ~= nil and number >= 1 and number < 2 ^ 53 and number == math.floor(number)
+end
+
+-- What is wrong with a value; `id` is the number of a route or a hop.
+---@return string?
+local function wrong(key, want, value)
+  if want == 'id' then
+    if type(value) ~= 'number' or not M.is_id(value) then
+      return ('%s must be a whole number from 1 on, not %s'):format(key, vim.inspect(value))
+    end
+  elseif type(value) ~= want and not (want == 'string' and type(value) == 'number') then
+    return ('%s must be a %s, not %s'):format(key, want, vim.inspect(value))
+  elseif key == 'route' and tonumber(value) and not M.is_id(value) then
+    local text = 'route must be a whole number from 1 on, or source->target, not %s'
+    return text:format(tostring(value))
+  end
+end
+
+-- Checks the keys of a verb's table. A value that is no table stands for the key `first`. What may be
+-- a text or a number is a text in the table that is returned.
 function M.options(verb, given, allowed, first)
   if type(given) ~= 'table' and given ~= nil and first then
     given = { [first] = given }
@@ -24,17 +48,20 @@ function M.options(verb, given, allowed, first)
   if type(given) ~= 'table' then
     return nil, err.new('bad_argument', ('%s: expected a table, not %s'):format(verb, type(given)))
   end
+  local checked = {}
   for key, value in pairs(given) do
     local want = allowed[key]
     if not want then
       local text = parse.unknown(verb .. ': unknown key', tostring(key), vim.tbl_keys(allowed))
       return nil, err.new('unknown_key', text)
-    elseif type(value) ~= want and not (want == 'string' and type(value) == 'number') then
-      local text = '%s: %s must be a %s, not %s'
-      return nil, err.new('bad_argument', text:format(verb, key, want, vim.inspect(value)))
     end
+    local problem = wrong(key, want, value)
+    if problem then
+      return nil, err.new('bad_argument', ('%s: %s'):format(verb, problem))
+    end
+    checked[key] = want == 'string' and tostring(value) or value
   end
-  return given
+  return checked
 end
 
 -- Runs `fn(project)` once the host is there. Without one it is an error: only `open` starts a host.

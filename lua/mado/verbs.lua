@@ -293,7 +293,7 @@ end
 
 local route_only = { route = 'string', project = 'string' }
 local function route_params(o)
-  return { route = tostring(o.route or '') }
+  return { route = o.route or '' }
 end
 
 ---Removes a route.
@@ -310,7 +310,7 @@ function M.trigger(given, cb)
       err.new('unknown_trigger', parse.unknown('unknown trigger', tostring(given.trigger), known))
   end
   return plain('trigger', allowed, nil, function(o)
-    return { route = tostring(o.route or ''), trigger = o.trigger, pattern = o.pattern }
+    return { route = o.route or '', trigger = o.trigger, pattern = o.pattern }
   end)(given, cb)
 end
 
@@ -331,12 +331,12 @@ function M.transform(given, cb)
       )
   end
   return plain('transform', allowed, nil, function(o)
-    return { route = tostring(o.route or ''), transform = o.transform, template = o.template }
+    return { route = o.route or '', transform = o.transform, template = o.template }
   end)(given, cb)
 end
 
 local function pause_params(o)
-  return { route = o.route and tostring(o.route) or nil, hop = o.hop }
+  return { route = o.route, hop = o.hop }
 end
 
 local pausing = { route = 'string', project = 'string' }
@@ -344,7 +344,7 @@ local pausing = { route = 'string', project = 'string' }
 M.pause = plain('pause', pausing, 'route', pause_params)
 ---Resumes one route or held hop, or everything of the project.
 M.resume =
-  plain('resume', { route = 'string', hop = 'number', project = 'string' }, 'route', pause_params)
+  plain('resume', { route = 'string', hop = 'id', project = 'string' }, 'route', pause_params)
 ---Pauses or resumes everything of the project.
 M.toggle = plain('toggle', pausing, 'route', pause_params)
 
@@ -433,43 +433,46 @@ function M.next(given, cb)
   end)
 end
 
----The project's agents as they are known now. With a callback the host is asked.
----@return mado.AgentInfo[]?
-function M.agents(given, cb)
-  local project = given and given.project or projects.current()
-  if cb then
-    return with_host({ project = project }, cb, function()
-      ask(project, 'agents', { all = false }, cb)
+local only_project = { project = 'string' }
+
+-- A listing that is known here. With a callback the host is asked.
+local function listing(method)
+  return function(given, cb)
+    local o, problem = options(method, given, only_project)
+    if not o then
+      return nil, problem
+    elseif not cb then
+      return vim.deepcopy(state[method](o.project or projects.current()))
+    end
+    return with_host(o, cb, function(project)
+      ask(project, method, { all = false }, cb)
     end)
   end
-  return vim.deepcopy(state.agents(project))
 end
+
+---The project's agents as they are known now. With a callback the host is asked.
+---@type fun(given?: table, cb?: function): mado.AgentInfo[]|true|nil, mado.Error?
+M.agents = listing('agents')
 
 ---The project's routes as they are known now. With a callback the host is asked.
----@return mado.RouteInfo[]?
-function M.routes(given, cb)
-  local project = given and given.project or projects.current()
-  if cb then
-    return with_host({ project = project }, cb, function()
-      ask(project, 'routes', { all = false }, cb)
-    end)
-  end
-  return vim.deepcopy(state.routes(project))
-end
+---@type fun(given?: table, cb?: function): mado.RouteInfo[]|true|nil, mado.Error?
+M.routes = listing('routes')
 
 ---The project's hops as they are known now, oldest first.
----@return mado.HopInfo[]
+---@return mado.HopInfo[]?
+---@return mado.Error? problem
 function M.hops(given)
-  return vim.deepcopy(state.hops(given and given.project or projects.current()))
+  local o, problem = options('hops', given, only_project)
+  if not o then
+    return nil, problem
+  end
+  return vim.deepcopy(state.hops(o.project or projects.current()))
 end
 
 ---What waits, target by target; only the host knows for what.
-function M.queue(given, cb)
-  cb = cb or report
-  return with_host(given or {}, cb, function(project)
-    ask(project, 'queue', { all = false }, cb)
-  end)
-end
+M.queue = plain('queue', only_project, nil, function()
+  return { all = false }
+end)
 
 ---Opens the log, of one route or of the project.
 function M.log(given, cb)
@@ -479,8 +482,7 @@ function M.log(given, cb)
     return nil, problem
   end
   return with_host(o, cb, function(project)
-    local route = o.route and tostring(o.route)
-    local failed = require('mado.log').open(project, route)
+    local failed = require('mado.log').open(project, o.route)
     if not failed or failed.code ~= 'unknown_route' then
       return cb(not failed or nil, failed)
     end
@@ -490,7 +492,7 @@ function M.log(given, cb)
       for _, hop in ipairs(hops or {}) do
         state.hop(hop)
       end
-      failed = require('mado.log').open(project, route)
+      failed = require('mado.log').open(project, o.route)
       cb(not failed or nil, failed)
     end)
   end)

@@ -200,6 +200,71 @@ test('mistakes name the word, the closest one and what there is', function()
   has(refused('Mado connect'), 'this window shows no agent')
 end)
 
+test('hops and routes have whole numbers', function()
+  for _, hop in ipairs({ '1.5', '0', '-1', 'x', 'nan', 'inf', '99999999999999999999' }) do
+    local text =
+      'mado: hop must be a whole number from 1 on, not "%s" (usage: :Mado resume [route] [hop=N])'
+    eq(text:format(hop), refused('Mado resume hop=' .. hop))
+  end
+  for _, command in ipairs({ 'pause 1.5', 'resume 0', 'fire -1', 'log 1.5', 'trigger 1.5 always' }) do
+    has(
+      refused('Mado ' .. command),
+      'route must be a whole number from 1 on, or source->target, not '
+    )
+  end
+  local value, problem = require('mado').resume({ hop = 1.5 })
+  eq({ nil, 'resume: hop must be a whole number from 1 on, not 1.5' }, { value, problem.message })
+end)
+
+test('a verb that is given what it does not take returns an error', function()
+  local mado = require('mado')
+  fake.requests = {}
+  for _, verb in ipairs(require('mado.commands').names()) do
+    for _, wrong in ipairs({ true, print, { nonsense = 1 } }) do
+      local value, problem = mado[verb](wrong)
+      eq(nil, value, verb)
+      ok(type(problem) == 'table' and problem.message ~= '', verb)
+    end
+  end
+  for _, verb in ipairs({
+    'agents',
+    'connect',
+    'hops',
+    'next',
+    'queue',
+    'routes',
+    'send',
+    'trigger',
+  }) do
+    for _, wrong in ipairs({ 5, 'x' }) do
+      local value, problem = mado[verb](wrong)
+      eq({ nil, 'bad_argument' }, { value, problem.code }, verb)
+      has(problem.message, verb .. ': expected a table, not ' .. type(wrong))
+    end
+  end
+  eq('unknown_action', select(2, mado.host(5)).code)
+  eq('unknown_split', select(2, mado.open({ split = 5 })).code)
+  H.settle()
+  eq({}, fake.requests)
+end)
+
+test('what a text stands for is what the help says', function()
+  local mado = require('mado')
+  local texts = {
+    agent = { 'attach', 'focus', 'hide', 'close', 'restart', 'answer' },
+    route = { 'disconnect', 'fire', 'pause', 'resume', 'toggle', 'log' },
+    profile = { 'open' },
+    name = { 'rename' },
+    target = { 'handoff' },
+    action = { 'host' },
+  }
+  for key, verbs in pairs(texts) do
+    for _, verb in ipairs(verbs) do
+      has(select(2, mado[verb](true)).message, key .. ' must be a string')
+    end
+  end
+end)
+
 test('an error of the host is shown with its remedy', function()
   fake.on.fire = function()
     return nil,
