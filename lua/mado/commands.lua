@@ -79,16 +79,22 @@ local function sort_words(command, c, max)
   return positional, options, after
 end
 
-local function route_text(route)
-  local text = '%s: %s, %s, at most %d rounds'
-  local name = require('mado.state').route_name(route)
-  return text:format(name, route.trigger, route.transform, route.max_rounds)
+-- What routes are, after a command that made or changed them.
+local function say_routes(routes)
+  local list, texts = require('mado.list'), {}
+  for i, route in ipairs(routes) do
+    texts[i] = ('%s: %s, %s, at most %d rounds'):format(
+      require('mado.state').route_name(route),
+      list.trigger(route),
+      list.transform(route),
+      route.max_rounds
+    )
+  end
+  notify().info(table.concat(texts, '; '))
 end
 
 local function say_hop(hop)
-  local from = hop.source == '' and 'you' or hop.source
-  local why = hop.reason_text ~= '' and ': ' .. hop.reason_text or ''
-  notify().info(('hop %d, %s → %s, is %s%s'):format(hop.id, from, hop.target, hop.state, why))
+  notify().hop(hop)
 end
 
 local function agent_command(verb, usage)
@@ -130,7 +136,7 @@ local function change_command(verb, text_key, known)
         route = route.text,
         [verb] = kind.text,
         [text_key] = text ~= '' and text or nil,
-      })
+      }, say_routes)
     end,
   }
 end
@@ -189,9 +195,7 @@ M.table = {
         source, target = nil, source
       end
       local given = vim.tbl_extend('force', o, { source = source, target = target, both = c.bang })
-      call('connect', given, function(routes)
-        notify().info(table.concat(vim.tbl_map(route_text, routes), '; '))
-      end)
+      call('connect', given, say_routes)
     end,
   },
   disconnect = route_command('disconnect'),

@@ -130,9 +130,32 @@ function handlers.route_gone(info)
   state.route_gone(info.id)
 end
 
+-- A hop that waits for a person's yes waits in vain where nobody knows of it.
+---@param info mado.HopInfo
+---@param before mado.HopInfo?
+local function ask_for_yes(info, before)
+  local waits = info.state == 'queued' and info.reason_code == 'confirm'
+  local waited = before and before.state == 'queued' and before.reason_code == 'confirm'
+  local notify, key = require('mado.notify'), 'confirm:' .. info.id
+  if waits and not waited then
+    local from = info.source == '' and 'you' or info.source
+    local text = 'hop %d, %s → %s, waits for your yes; :Mado resume hop=%d'
+    notify.notice({
+      project = info.project,
+      level = 'warn',
+      code = 'confirm',
+      key = key,
+      text = text:format(info.id, from, info.target, info.id),
+    })
+  elseif waited and info.state ~= 'queued' then
+    notify.settled(info.project, key)
+  end
+end
+
 ---@param info mado.HopInfo
 function handlers.hop(info)
   local before = state.hop(info)
+  ask_for_yes(info, before)
   if not before or before.state ~= info.state or before.reason_code ~= info.reason_code then
     fire(
       'MadoRouteHop',

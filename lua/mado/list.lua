@@ -91,6 +91,25 @@ function M.agents(list)
   echo(rows)
 end
 
+-- A kind with the text that it goes by, short enough for a line.
+local function with_text(kind, text)
+  if not text or text == '' then
+    return kind
+  end
+  -- One line: a template may have many.
+  return ('%s "%s"'):format(kind, require('mado.notify').fit(text:gsub('\n', '\\n'), 24))
+end
+
+---@param route mado.RouteInfo
+function M.trigger(route)
+  return with_text(route.trigger, route.trigger == 'on-keyword' and route.pattern)
+end
+
+---@param route mado.RouteInfo
+function M.transform(route)
+  return with_text(route.transform, route.transform == 'prompt-wrap' and route.template)
+end
+
 ---@param list mado.RouteInfo[]
 function M.routes(list)
   if #list == 0 then
@@ -101,8 +120,8 @@ function M.routes(list)
     rows[#rows + 1] = {
       tostring(route.id),
       require('mado.state').route_name(route),
-      route.trigger,
-      route.transform,
+      M.trigger(route),
+      M.transform(route),
       { route.state, group(route.state) },
       ('%d/%d'):format(route.round, route.max_rounds),
       route.reason_text,

@@ -151,6 +151,29 @@ function M.notice(notice)
   return true
 end
 
+---Says of a hop that a person sent what came of it. The host gives notice of a failure too, and once is enough:
+---whichever comes second is left out.
+---@param hop mado.HopInfo
+function M.hop(hop)
+  local from = hop.source == '' and 'you' or hop.source
+  local route = ('hop %d, %s → %s'):format(hop.id, from, hop.target)
+  if hop.state ~= 'failed' then
+    local why = hop.reason_text ~= '' and ': ' .. hop.reason_text or ''
+    return M.info(('%s, is %s%s'):format(route, hop.state, why))
+  end
+  local key, text =
+    hop.project .. '\n' .. 'hop:' .. hop.id, ('%s: %s'):format(route, hop.reason_text)
+  if said[key] == text then
+    return
+  end
+  said[key] = text
+  local restart = ':Mado restart ' .. hop.target
+  if hop.reason_code == 'target_exited' and not text:find(restart, 1, true) then
+    text = ('%s (%s)'):format(text, restart)
+  end
+  M.error(text)
+end
+
 ---Lets a notice be said again, since what it said is over.
 ---@param project string
 ---@param key string for example `agent:3`

@@ -200,6 +200,79 @@ test('mistakes name the word, the closest one and what there is', function()
   has(refused('Mado connect'), 'this window shows no agent')
 end)
 
+test('a send that fails at once is one message, with what to do', function()
+  local hop = fake:hop({
+    id = 70,
+    source = '',
+    target = 'sh',
+    state = 'failed',
+    reason_code = 'target_exited',
+    reason_text = 'its target has ended',
+  })
+  hop.route = nil
+  fake.on.send = function()
+    fake:emit('hop', hop)
+    fake:emit('notice', {
+      project = project,
+      level = 'error',
+      code = 'target_exited',
+      key = 'hop:70',
+      text = 'hop 70, you → sh: its target has ended',
+    })
+    return { kind = 'hop', value = hop }
+  end
+  run('Mado send planner hi')
+  -- Longer than a notice of an end is held.
+  vim.wait(1700)
+  eq(
+    { 'mado: hop 70, you → sh: its target has ended (:Mado restart sh)' },
+    vim.tbl_map(function(message)
+      return message.text
+    end, said)
+  )
+  fake.on.send = nil
+end)
+
+test('trigger and transform say what the route is now', function()
+  local route = fake:route({ id = 7, trigger = 'on-keyword', pattern = '^DONE' })
+  fake.on.trigger = function()
+    return { kind = 'routes', value = { route } }
+  end
+  run('Mado trigger 7 on-keyword ^DONE')
+  H.wait('what became of it', function()
+    return #said > 0
+  end)
+  eq('mado: planner->reviewer: on-keyword "^DONE", prompt-wrap, at most 5 rounds', said[1].text)
+  fake.on.trigger = nil
+  route = fake:route({ id = 7, template = 'Review this plan, please:\n{output}' })
+  fake.on.transform = function()
+    return { kind = 'routes', value = { route } }
+  end
+  run('Mado transform 7 prompt-wrap "Review this plan, please:\\n{output}"')
+  H.wait('what became of it', function()
+    return #said > 0
+  end)
+  has(said[1].text, 'on-idle, prompt-wrap "Review this plan, pleas…", at most')
+  fake.on.transform = nil
+  local shown
+  local echo = vim.api.nvim_echo
+  rawset(vim.api, 'nvim_echo', function(chunks)
+    shown = table.concat(vim.tbl_map(function(chunk)
+      return chunk[1]
+    end, chunks))
+  end)
+  fake.on.routes = function()
+    return { kind = 'routes', value = { route } }
+  end
+  run('Mado routes')
+  H.wait('the listing', function()
+    return shown ~= nil
+  end)
+  rawset(vim.api, 'nvim_echo', echo)
+  fake.on.routes = nil
+  has(shown, 'prompt-wrap "Review this plan, pleas…"')
+end)
+
 test('hops and routes have whole numbers', function()
   for _, hop in ipairs({ '1.5', '0', '-1', 'x', 'nan', 'inf', '99999999999999999999' }) do
     local text =
@@ -377,111 +450,7 @@ test('two routes between the same agents complete as their ids', function()
   state.route_gone(8)
 end)
 
-local function log_of(route)
-  run('Mado log ' .. route)
-  local list
-  H.wait('the log of ' .. route, function()
-    list = vim.fn.getqflist({ title = 0, items = 0 })
-    return list.title == 'mado log ' .. route
-  end)
-  vim.cmd('cclose')
-  return vim.tbl_map(function(item)
-    return item.user_data
-  end, list.items)
-end
-
-test('the log of a route goes by its number, and for hops of earlier hosts by the names', function()
-  local now = os.time() * 1000 + 60000
-  local hops = {
-    -- Of an earlier host, whose route 7 was another and whose route 3 had these names.
-    fake:hop({ id = 1, route = 7, source = 'x', target = 'y' }),
-    fake:hop({ id = 2, route = 3 }),
-    -- Of this host: before a rename, after it, of another route, of none.
-    fake:hop({ id = 3, route = 7, source = 'old', times = { fired = now } }),
-    fake:hop({ id = 4, route = 7, times = { fired = now } }),
-    fake:hop({ id = 5, route = 8, times = { fired = now } }),
-    fake:hop({ id = 6, times = { fired = now }, source = '' }),
-  }
-  hops[6].route = nil
-  for _, hop in ipairs(hops) do
-    state.hop(hop)
-  end
-  eq({ 2, 3, 4 }, log_of('7'))
-  eq({ 2, 3, 4 }, log_of('planner->reviewer'))
-  eq({ 5 }, log_of('8'), 'a route that is gone is known by its hops')
-  eq({ 1 }, log_of('x->y'))
-end)
-
-test('the log of a route that there never was is an error', function()
-  local before = vim.fn.getqflist({ title = 0 }).title
-  eq(
-    'mado: there is no route "planner->reviwer", did you mean "planner->reviewer"? (known: planner->reviewer)',
-    refused('Mado log planner->reviwer')
-  )
-  has(refused('Mado log 99'), 'there is no route "99"')
-  eq(before, vim.fn.getqflist({ title = 0 }).title)
-  eq(1, #vim.api.nvim_list_wins())
-end)
-
-test('the log opens at its newest hop, unless it is being read', function()
-  run('Mado log')
-  H.wait('the log', function()
-    return vim.bo.buftype == 'quickfix'
-  end)
-  local last = vim.api.nvim_buf_line_count(0)
-  ok(last > 3)
-  eq(last, vim.api.nvim_win_get_cursor(0)[1])
-  vim.cmd('normal! gg')
-  run('Mado log')
-  H.settle()
-  eq(1, vim.api.nvim_win_get_cursor(0)[1], 'it is being read')
-  vim.cmd('cclose')
-  run('Mado log')
-  H.wait('the log', function()
-    return vim.bo.buftype == 'quickfix'
-  end)
-  eq(last, vim.api.nvim_win_get_cursor(0)[1])
-  vim.cmd('cclose')
-end)
-
----Opens the log from an agent's window, and its second entry with Enter.
-local function enter_second_entry()
-  run('Mado log')
-  H.wait('the log', function()
-    return vim.bo.buftype == 'quickfix'
-  end)
-  vim.cmd('normal! 2G')
-  vim.api.nvim_feedkeys(vim.keycode('<CR>'), 'xt', false)
-end
-
-test('an entry of the log opens beside the agents', function()
-  vim.cmd('only')
-  local text = vim.api.nvim_get_current_win()
-  vim.cmd('vsplit')
-  local agent, buf = vim.api.nvim_get_current_win(), vim.api.nvim_create_buf(true, false)
-  vim.api.nvim_win_set_buf(agent, buf)
-  vim.fn.jobstart({ 'cat' }, { term = true })
-  enter_second_entry()
-  eq(text, vim.api.nvim_get_current_win(), 'the ordinary window')
-  eq('mado://hop/2', vim.api.nvim_buf_get_name(0))
-  eq(buf, vim.api.nvim_win_get_buf(agent))
-  eq(2, vim.fn.getqflist({ idx = 0 }).idx)
-  -- Without another window there is a new one.
-  vim.api.nvim_win_close(text, true)
-  vim.api.nvim_set_current_win(agent)
-  enter_second_entry()
-  eq('mado://hop/2', vim.api.nvim_buf_get_name(0))
-  eq(buf, vim.api.nvim_win_get_buf(agent))
-  eq(3, #vim.api.nvim_tabpage_list_wins(0))
-  -- In another list the key is Vim's own.
-  vim.fn.setqflist({}, ' ', { items = { { bufnr = buf, lnum = 1, text = 'x' } } })
-  vim.cmd('copen')
-  vim.api.nvim_feedkeys(vim.keycode('<CR>'), 'xt', false)
-  eq(buf, vim.api.nvim_get_current_buf())
-  vim.cmd('only!')
-  vim.cmd('enew!')
-  vim.api.nvim_buf_delete(buf, { force = true })
-end)
+require('log_cases')(H, fake, run, refused)
 
 test('without a host a listing says so and starts none', function()
   fake:die()
