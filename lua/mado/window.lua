@@ -216,6 +216,16 @@ local function start(info, win)
       dress(0)
     end,
   })
+  vim.api.nvim_create_autocmd('TermClose', {
+    group = group,
+    buffer = buf,
+    desc = 'mado: hold the keys until it is known what comes next',
+    callback = function()
+      if not view.ending then
+        require('mado.mode').ended(buf)
+      end
+    end,
+  })
   vim.api.nvim_create_autocmd('BufWipeout', {
     group = group,
     buffer = buf,
@@ -235,8 +245,9 @@ end
 ---@param info mado.AgentInfo
 ---@param old mado.View
 renew = function(info, old)
-  local mode, current = vim.api.nvim_get_mode().mode, vim.api.nvim_get_current_win()
+  local mode, current = require('mado.mode'), vim.api.nvim_get_current_win()
   local wins = vim.fn.win_findbuf(old.buf)
+  local typing = vim.list_contains(wins, current) and mode.is_terminal(current)
   if #wins == 0 then
     vim.api.nvim_buf_delete(old.buf, { force = true })
     views[info.id] = nil
@@ -256,9 +267,8 @@ renew = function(info, old)
   if valid(old.buf) then
     vim.api.nvim_buf_delete(old.buf, { force = true })
   end
-  if mode == 't' and vim.list_contains(wins, current) then
-    -- A change of the buffer has left terminal mode, and the user has not.
-    vim.cmd.startinsert()
+  if typing then
+    mode.stay(current, view.buf)
   end
   -- The old buffer had the name until now.
   name_buffer(view.buf, 'mado://agent/' .. info.name)
