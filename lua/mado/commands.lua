@@ -51,7 +51,7 @@ end
 
 ---A mistake in the words: ends the command.
 local function fail(command, text)
-  error({ mado = ('%s (usage: :Mado %s)'):format(text, command.usage) }, 0)
+  error({ mado = require('mado.err').join(text, 'usage: :Mado ' .. command.usage) }, 0)
 end
 
 -- Splits words into positional ones and `key=value` ones.

@@ -51,7 +51,7 @@ local splits = { right = true, left = true, above = true, below = true }
 local function wrong(name, want, value)
   local got = type(value) == 'table' and 'a table'
     or ('%s (%s)'):format(vim.inspect(value), type(value))
-  return ('mado.setup: %s must be %s, not %s'):format(name, want, got)
+  return ('setup: %s must be %s, not %s'):format(name, want, got)
 end
 
 local check_table
@@ -73,7 +73,7 @@ check_table = function(prefix, defaults, given)
     local name = prefix .. key
     local problem
     if value == nil then
-      problem = ('mado.setup: %s must have named keys only, not %s'):format(
+      problem = ('setup: %s must have named keys only, not %s'):format(
         prefix == '' and 'the table' or prefix:sub(1, -2),
         key
       )
@@ -83,7 +83,7 @@ check_table = function(prefix, defaults, given)
       problem = type(value) ~= 'table' and wrong(name, 'a table', value) or nil
       for sub, v in pairs(problem and {} or value) do
         if type(sub) ~= 'string' then
-          problem = wrong(name, 'a table with names as keys', value)
+          problem = ('setup: %s must have names as keys, not %s'):format(name, vim.inspect(sub))
         elseif type(v) ~= open_tables[key] then
           problem = wrong(name .. '.' .. sub, 'a ' .. open_tables[key], v)
         end
@@ -97,7 +97,7 @@ check_table = function(prefix, defaults, given)
       if prefix == '' then
         vim.list_extend(known, vim.tbl_keys(optional))
       end
-      problem = require('mado.parse').unknown('mado.setup: unknown key', name, known, prefix)
+      problem = require('mado.parse').unknown('setup: unknown key', name, known, prefix)
     end
     if problem then
       return problem
@@ -114,7 +114,7 @@ function M.check_route(route)
   for key, value in pairs(route) do
     local _, problem = options.check(tostring(key), value)
     if problem then
-      return 'mado.setup: route: ' .. problem
+      return 'setup: route: ' .. problem
     end
   end
 end

@@ -2,12 +2,21 @@
 
 local M = {}
 
+---A message with what to do about it, in one pair of parentheses at most.
+---@param message string
+---@param remedy? string
+function M.join(message, remedy)
+  if not remedy or remedy == '' then
+    return message
+  elseif message:sub(-1) == ')' or remedy:find('(', 1, true) then
+    return ('%s; %s'):format(message, remedy)
+  end
+  return ('%s (%s)'):format(message, remedy)
+end
+
 local mt = {
   __tostring = function(e)
-    if not e.remedy or e.remedy == '' then
-      return e.message
-    end
-    return ('%s (%s)'):format(e.message, e.remedy)
+    return M.join(e.message, e.remedy)
   end,
 }
 

@@ -143,14 +143,25 @@ function M.choose(items, opts, fn)
   end)
 end
 
+-- Runs `fn` with the agent that was named, if one was.
+---@return boolean named
+local function by_name(project, name, cb, fn)
+  if not name or name == '' then
+    return false
+  end
+  local info, problem = M.known_agent(project, name)
+  if info then
+    fn(info)
+  else
+    cb(nil, problem)
+  end
+  return true
+end
+
 -- Finds the agent that a command means: the named one, the one here, the only one, else the one that is chosen.
 function M.agent_for(project, name, prompt, cb, fn, candidates)
-  if name and name ~= '' then
-    local info, problem = M.known_agent(project, name)
-    if not info then
-      return cb(nil, problem)
-    end
-    return fn(info)
+  if by_name(project, name, cb, fn) then
+    return
   end
   candidates = candidates or state.agents(project)
   local this = M.here(project)
@@ -172,8 +183,11 @@ function M.agent_for(project, name, prompt, cb, fn, candidates)
   }, fn)
 end
 
--- The target of a route or hand-off that was not named: the only other visible agent, else the chosen one.
-function M.target_for(project, source, prompt, cb, fn)
+-- The target of a route or hand-off: the named agent, else the only other visible one, else the chosen one.
+function M.target_for(project, source, name, prompt, cb, fn)
+  if by_name(project, name, cb, fn) then
+    return
+  end
   local visible, others = {}, {}
   for _, view in ipairs(window.visible()) do
     local info = state.agent_by_id(view.agent)
@@ -193,13 +207,10 @@ function M.target_for(project, source, prompt, cb, fn)
   M.agent_for(project, nil, prompt, cb, fn, #visible == 1 and visible or others)
 end
 
+-- The source of a route or hand-off: the named agent, else the one here.
 function M.source_for(project, name, what, cb, fn)
-  if name and name ~= '' then
-    local info, problem = M.known_agent(project, name)
-    if not info then
-      return cb(nil, problem)
-    end
-    return fn(info)
+  if by_name(project, name, cb, fn) then
+    return
   end
   local this = M.here(project)
   if not this then

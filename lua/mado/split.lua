@@ -141,10 +141,27 @@ function M.discard(slot)
   end
 end
 
+-- An empty buffer: one that is there already, else a new one.
+local function empty_buffer()
+  for _, buf in ipairs(vim.api.nvim_list_bufs()) do
+    local lines = vim.api.nvim_buf_is_loaded(buf) and vim.api.nvim_buf_get_lines(buf, 0, 2, false)
+    if
+      vim.deep_equal(lines, { '' })
+      and vim.api.nvim_buf_get_name(buf) == ''
+      and vim.bo[buf].buflisted
+      and vim.bo[buf].buftype == ''
+      and not vim.bo[buf].modified
+    then
+      return buf
+    end
+  end
+  return vim.api.nvim_create_buf(true, false)
+end
+
 ---Closes a window, or empties it where it is the last one.
 function M.leave(win)
   if not pcall(vim.api.nvim_win_close, win, false) then
-    vim.api.nvim_win_set_buf(win, vim.api.nvim_create_buf(true, false))
+    vim.api.nvim_win_set_buf(win, empty_buffer())
   end
 end
 

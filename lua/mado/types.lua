@@ -129,7 +129,7 @@ error('this file holds types only and is never loaded')
 ---@field max_rounds integer? 1 to 20
 ---@field cooldown_ms integer? 1000 to 30000
 ---@field stop_keyword string?
----@field idle_ms integer?
+---@field idle_ms integer? 0 to 600000
 ---@field deliver 'lines'|'paste'?
 ---@field confirm boolean?
 ---@field route_detached boolean?

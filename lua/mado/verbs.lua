@@ -279,14 +279,14 @@ function M.connect(given, cb)
           options = vim.tbl_isempty(route) and vim.empty_dict() or route,
         }, cb)
       end
-      if o.target then
-        local target, unknown = known_agent(project, o.target)
-        if not target then
-          return cb(nil, unknown)
-        end
-        return go(target)
-      end
-      target_for(project, source, ('Connect %s to which agent?'):format(source.name), cb, go)
+      target_for(
+        project,
+        source,
+        o.target,
+        ('Connect %s to which agent?'):format(source.name),
+        cb,
+        go
+      )
     end)
   end)
 end
@@ -361,14 +361,14 @@ function M.handoff(given, cb)
       local function go(target)
         ask(project, 'handoff', { source = source.name, target = target.name, text = o.text }, cb)
       end
-      if o.target then
-        local target, unknown = known_agent(project, o.target)
-        if not target then
-          return cb(nil, unknown)
-        end
-        return go(target)
-      end
-      target_for(project, source, ("Hand %s's answer to which agent?"):format(source.name), cb, go)
+      target_for(
+        project,
+        source,
+        o.target,
+        ("Hand %s's answer to which agent?"):format(source.name),
+        cb,
+        go
+      )
     end)
   end)
 end

@@ -352,6 +352,14 @@ test('an error of the host is shown with its remedy', function()
     return #said > 0
   end)
   eq('mado: planner has no answer yet (wait for its turn to end)', said[1].text)
+  fake.on.fire = function()
+    return nil, { code = 'x', message = 'the pattern is wrong (route 1)', remedy = 'change it' }
+  end
+  run('Mado fire 7')
+  H.wait('the error', function()
+    return #said > 0
+  end)
+  eq('mado: the pattern is wrong (route 1); change it', said[1].text)
   fake.on.fire = nil
 end)
 
@@ -385,6 +393,20 @@ test('an error in the background does not disturb a choice that is being made', 
   rawset(vim, 'notify', catch)
   rawset(vim.ui, 'select', select)
   eq({ 'reviewer', 'reviewer' }, { chosen, fake:asked('answer')[1].params.agent })
+end)
+
+test('a name of a buffer that stands for nothing is one plain message', function()
+  local catch = vim.notify
+  rawset(vim, 'notify', H.builtin_notify)
+  for _, name in ipairs({ 'agent/nope', 'nonsense' }) do
+    vim.cmd('messages clear')
+    -- An error inside an autocommand would be an exception here.
+    vim.cmd('edit mado://' .. name)
+    local messages = vim.fn.execute('messages')
+    ok(messages:find('^\nmado: [^\n]*$'), messages)
+  end
+  rawset(vim, 'notify', catch)
+  vim.cmd('enew')
 end)
 
 test('subcommands, agents, routes, options and values complete from what is known', function()
