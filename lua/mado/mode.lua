@@ -6,7 +6,7 @@ local M = {}
 
 -- How long keys are dropped after a terminal ended: an agent that is started again is there much sooner, and where
 -- it stays ended the keys are Neovim's again.
-M.HOLD_MS = 1000
+M.HOLD_MS = 500
 
 local namespace = vim.api.nvim_create_namespace('mado.mode')
 
@@ -15,10 +15,14 @@ local namespace = vim.api.nvim_create_namespace('mado.mode')
 local held
 local count = 0
 
-local function release()
+---Lets the keys go where they belong again.
+function M.release()
   held = nil
   vim.on_key(nil, namespace)
 end
+
+-- What leaves terminal mode begins with it; whoever types it means the keys that follow for Neovim.
+local LEAVE = vim.keycode('<C-\\>')
 
 ---The terminal of a buffer has ended.
 ---@param buf integer
@@ -33,13 +37,16 @@ function M.ended(buf)
   local this = count
   vim.on_key(function(_, typed)
     -- Only what a person types, and only there.
-    if typed and typed ~= '' and vim.api.nvim_get_current_win() == held then
-      return ''
+    if not typed or typed == '' or vim.api.nvim_get_current_win() ~= held then
+      return
+    elseif vim.startswith(typed, LEAVE) then
+      return M.release()
     end
+    return ''
   end, namespace)
   vim.defer_fn(function()
     if count == this then
-      release()
+      M.release()
     end
   end, M.HOLD_MS)
 end
@@ -57,7 +64,7 @@ end
 ---@param buf integer
 function M.stay(win, buf)
   local function enter()
-    release()
+    M.release()
     if vim.api.nvim_get_current_win() == win and vim.api.nvim_win_get_buf(win) == buf then
       vim.cmd.startinsert()
     end

@@ -466,6 +466,7 @@ end
 ---The host is gone, and with it all agents of a project, or of every project.
 ---@param project? string
 function M.forget(project)
+  require('mado.mode').release()
   for _, view in pairs(vim.tbl_extend('keep', {}, views)) do
     if not project or view.project == project then
       release(view)
