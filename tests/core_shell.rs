@@ -164,8 +164,15 @@ fn a_route_into_a_shell_waits_for_a_persons_yes() {
     assert!(sim.fake(s).writes.is_empty());
     let hop = sim.hops().pop().unwrap();
     assert_eq!(hop.reason_code, "confirm");
+    assert!(hop.reason_text.contains(":Mado resume hop="), "{}", hop.reason_text);
+    // A yes while everything is paused is kept, and says that it is not enough.
+    sim.pause();
     let p = PauseParams { project: sim::PROJECT.into(), route: None, hop: Some(hop.id) };
-    sim.request(sim::EDITOR, Request::Resume(p)).unwrap();
+    let said = sim.request(sim::EDITOR, Request::Resume(p)).unwrap();
+    assert!(matches!(&said, Reply::Said(text) if text.contains("when its route does")), "{said:?}");
+    sim.run(5_000);
+    assert!(sim.fake(s).writes.is_empty());
+    sim.resume();
     sim.run(2_000);
     assert_eq!(sim.fake(s).submits, ["ECHO p"]);
 }

@@ -123,7 +123,7 @@ pub struct WaitArgs {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Start the host (other commands start it when they need it)
+    /// Start the host (`mado open` does it by itself)
     Serve(ServeArgs),
     /// Start an agent
     Open(OpenArgs),

@@ -119,7 +119,7 @@ pub fn wait(a: &WaitArgs) -> Result<(), ErrorInfo> {
             _ => {}
         }
         let Some(event) = client.event(Some(until))? else {
-            let message = format!("nothing of it within {:?}; last seen: {seen}", a.timeout);
+            let message = format!("it did not come within {:?}; last seen: {seen}", a.timeout);
             return Err(ErrorInfo::new("timeout", message, "give a longer --timeout"));
         };
         last = event;

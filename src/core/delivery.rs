@@ -145,7 +145,9 @@ impl Hub {
             }
         }
         if hop.confirm {
-            let text = format!("waits for your yes: mado resume --hop {}", hop.id());
+            let id = hop.id();
+            let text =
+                format!("waits for your yes: :Mado resume hop={id} (mado resume --hop {id})");
             return because("confirm", text);
         }
         None

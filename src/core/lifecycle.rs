@@ -65,7 +65,7 @@ impl Hub {
         let queue: Vec<HopId> = agent.queue.drain(..).collect();
         let open = agent.turn.as_mut();
         if let Some(turn) = open {
-            turn.broken.get_or_insert(Outcome::Failed(format!("{name} ended in the turn")));
+            turn.broken.get_or_insert(Outcome::Failed("it ended in the turn".to_owned()));
         }
         self.give_up_extraction(id, "its program ended before the answer was in the record");
         if let Some(d) = delivery {
@@ -276,8 +276,9 @@ impl Hub {
                 self.finish(id, HopState::Failed, "in_doubt", text);
             } else if let Some(h) = self.hops.get_mut(&id) {
                 h.info.state = HopState::Held;
-                let text =
-                    format!("the host died before its Enter; mado resume --hop {id} sends it");
+                let text = format!(
+                    "the host died before its Enter; :Mado resume hop={id} (mado resume --hop {id}) sends it"
+                );
                 h.reason(now, "host_died", text);
                 self.record(id, None);
             }

@@ -207,13 +207,22 @@ impl Hub {
 
     /// A hop that a former host left before its Enter, or that waits for a yes.
     pub(super) fn resume_hop(&mut self, project: &str, id: HopId) -> Res {
-        let unknown = || err("unknown_hop", format!("there is no hop {id}"), "mado log lists them");
+        let unknown =
+            || err("unknown_hop", format!("there is no hop {id}"), ":Mado log lists them");
         let hop = self.hops.get(&id).ok_or_else(unknown)?;
         if hop.confirm && !hop.is_final() {
+            let route = hop.route.and_then(|r| self.routes.get(&r));
+            let paused = self.paused.contains(project)
+                || route.is_some_and(|r| r.state() == crate::proto::RouteState::Paused);
+            let said = if paused {
+                format!("hop {id} goes on when its route does: :Mado resume")
+            } else {
+                format!("hop {id} goes on")
+            };
             if let Some(h) = self.hops.get_mut(&id) {
                 h.confirm = false;
             }
-            return Ok(Some(Reply::Said(format!("hop {id} goes on"))));
+            return Ok(Some(Reply::Said(said)));
         }
         if hop.info.state != HopState::Held {
             return Err(err(

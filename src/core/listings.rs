@@ -31,7 +31,7 @@ impl Hub {
         };
         if let Some(id) = p.hop {
             let hop = self.hops.get(&id).ok_or_else(|| {
-                err("unknown_hop", format!("there is no hop {id}"), "mado log lists them")
+                err("unknown_hop", format!("there is no hop {id}"), ":Mado log lists them")
             })?;
             return Ok(Some(Reply::Hops(vec![hop.info.clone()])));
         }
@@ -91,7 +91,10 @@ impl Hub {
             };
         }
         here.iter().find(|a| a.name == name).map(|a| a.id).ok_or_else(|| {
-            let remedy = if here.is_empty() {
+            let elsewhere = self.agents.values().find(|a| a.name == name);
+            let remedy = if let Some(other) = elsewhere {
+                format!("the one of this name belongs to the project {}", other.project)
+            } else if here.is_empty() {
                 format!("no agent runs in the project {project}; open one: :Mado open")
             } else {
                 names(&here)

@@ -138,21 +138,21 @@ impl Agent {
         if let Some(h) = hook.filter(|h| h.says)
             && !closed_after(h.at)
         {
-            return busy(Rung::Hook, "a turn is open");
+            return busy(Rung::Hook, "has a turn open");
         }
         if status.is_some_and(|s| s.says == StatusState::Busy) {
-            return busy(Rung::Status, "a turn is open");
+            return busy(Rung::Status, "has a turn open");
         }
         if osc.is_some_and(|o| o.says == OscState::Working) {
-            return busy(Rung::Osc, "a turn is open");
+            return busy(Rung::Osc, "has a turn open");
         }
         if let Some(r) = record.filter(|r| r.says)
             && !closed_after(r.at)
         {
-            return busy(Rung::Record, "a turn is open");
+            return busy(Rung::Record, "has a turn open");
         }
         if self.title_says(true) == Some(Phase::Busy) {
-            return busy(Rung::Title, "its title says that it works");
+            return busy(Rung::Title, "works, says its title");
         }
         if let Some(row) = &self.facts.busy {
             return Some(Verdict::new(Phase::Busy, Rung::Screen, "busy", format!("shows: {row}")));
@@ -162,17 +162,17 @@ impl Agent {
                 Phase::Busy,
                 Rung::Hook,
                 "background",
-                format!("{} background tasks run; their end starts a turn", seen.background),
+                format!("runs {} background tasks, whose end starts a turn", seen.background),
             ));
         }
         if status.is_some_and(|s| s.says == StatusState::Background) {
-            let text = "a background task runs; its end starts a turn";
+            let text = "runs a background task, whose end starts a turn";
             return Some(Verdict::new(Phase::Busy, Rung::Status, "background", text));
         }
         if self.is_line() {
             let view = self.view.as_ref();
             if view.is_some_and(|v| v.foreground == Some(false)) {
-                return busy(Rung::Foreground, "a command runs");
+                return busy(Rung::Foreground, "runs a command");
             }
             // A builtin (`read`, a loop) runs in the shell's own process.
             if seen.command {
@@ -192,34 +192,34 @@ impl Agent {
                 let text = "shows something that no rule knows (login, question, update notice, …)";
                 Verdict::new(Phase::Unknown, Rung::Screen, "unknown_screen", text)
             } else {
-                let text = "its composer has not been seen yet";
+                let text = "has not shown its composer yet";
                 Verdict::new(Phase::Starting, Rung::Screen, "starting", text)
             });
         }
         if let Some(at) = self.human_submit
             && now < at + timing.human_submit_ms
         {
-            let text = "a person has just pressed Enter in it";
+            let text = "has just got an Enter from a person";
             return Some(Verdict::new(Phase::Unknown, Rung::Screen, "just_submitted", text));
         }
         if let Some(at) = self.accepted_at
             && now < at + timing.human_submit_ms
             && self.turn_row_matching(&self.profile.screen.done).is_none()
         {
-            let text = "its turn has just begun";
+            let text = "has just begun a turn";
             return Some(Verdict::new(Phase::Unknown, Rung::Screen, "just_submitted", text));
         }
         let asked = if self.verdict.phase == Phase::Asking { Some(now) } else { self.asked_at };
         if let Some(at) = asked
             && now < at + timing.dialog_ms
         {
-            let text = "its dialog has just closed";
+            let text = "has just closed a dialog";
             return Some(Verdict::new(Phase::Unknown, Rung::Screen, "just_answered", text));
         }
         let own = self.view.as_ref().is_some_and(|v| v.foreground == Some(true));
         let told = self.uses(Rung::Osc) && self.seen.osc.is_some();
         if self.is_line() && !own && !told {
-            let text = "nothing says which program has its terminal";
+            let text = "does not say which program has its terminal";
             return Some(Verdict::new(Phase::Unknown, Rung::Foreground, "no_foreground", text));
         }
         if self.is_line() && now < self.changed + timing.shell_quiet_ms {

@@ -55,6 +55,8 @@ pub struct App<W> {
     pub(super) record_delay: Duration,
     /// Turns started so far.
     pub(super) turns: u64,
+    /// Turns of an earlier run in the same transcript: no two in it have one id.
+    pub(super) turns_before: u64,
     pub(super) quit_until: Option<Instant>,
     /// Set once the program should end.
     pub(super) exit: Option<i32>,
@@ -80,6 +82,7 @@ impl<W: Write> App<W> {
             records: VecDeque::new(),
             record_delay: Duration::from_millis(args.record_delay),
             turns: 0,
+            turns_before: Lines::count(args.transcript.as_deref(), "prompt"),
             quit_until: None,
             exit: None,
             draft: String::new(),

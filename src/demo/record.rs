@@ -34,6 +34,13 @@ impl Lines {
         Ok(Lines(Some(file)))
     }
 
+    /// How many objects of this type the file at `path` holds already.
+    pub fn count(path: Option<&Path>, kind: &str) -> u64 {
+        let text = path.and_then(|p| fs::read_to_string(p).ok()).unwrap_or_default();
+        let lines = text.lines().filter_map(|l| serde_json::from_str::<Value>(l).ok());
+        lines.filter(|l| l["type"] == kind).count() as u64
+    }
+
     /// Appends one object.
     pub fn write(&mut self, value: &Value) -> Result<()> {
         let Some(file) = self.0.as_mut() else { return Ok(()) };

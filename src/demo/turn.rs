@@ -114,7 +114,7 @@ impl<W: Write> App<W> {
     fn begin(&mut self, prompt: Prompt, now: Instant) {
         self.turns += 1;
         let script = self.voice.script(&prompt.draft.text, self.turns);
-        let id = format!("t{}", self.turns);
+        let id = format!("t{}", self.turns_before + self.turns);
         let at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
         self.record(
             json!({

@@ -150,3 +150,21 @@ fn a_ring_of_three_stops_at_the_chains_limit() {
     w.wait("all to be answered", || (answered() == 5).then_some(()));
     w.never("one hop more", Duration::from_secs(2), || answered() > 5);
 }
+
+#[test]
+fn a_restarted_agents_turns_are_not_taken_for_those_before() {
+    let w = World::new(&[]);
+    let b = w.demo("b", &["--think", "0"]);
+    let first = w.send("b", "one");
+    w.wait_state(first, "answered");
+    let pid = w.pid("b");
+    w.ask("restart", json!({"agent": "b"}));
+    w.wait("another process", || {
+        let agent = w.agent("b");
+        (agent["phase"] == "idle" && agent["pid"] != pid && agent["pid"] != 0).then_some(())
+    });
+    let second = w.send("b", "two");
+    let done = w.wait_state(second, "answered");
+    assert_ne!(w.hop(first)["answered_by"], done["answered_by"]);
+    assert_eq!(b.submits(), ["one", "two"]);
+}
