@@ -135,11 +135,15 @@ end
 ---@param fn fun(item: any)
 function M.choose(items, opts, fn)
   vim.schedule(function()
-    vim.ui.select(items, opts, function(item)
+    local ok, problem = pcall(vim.ui.select, items, opts, function(item)
       if item ~= nil then
         fn(item)
       end
     end)
+    -- Neovim's own picker takes CTRL-C for an error; a person means that nothing is chosen.
+    if not ok and not tostring(problem):find('Keyboard interrupt', 1, true) then
+      error(problem, 0)
+    end
   end)
 end
 

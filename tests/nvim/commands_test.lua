@@ -384,6 +384,7 @@ test('an error in the background does not disturb a choice that is being made', 
     on_choice(items[2])
   end)
   fake.requests = {}
+  fake.on.answer = function() end
   in_command = true
   vim.cmd('Mado answer')
   in_command = false
@@ -392,7 +393,24 @@ test('an error in the background does not disturb a choice that is being made', 
   end)
   rawset(vim, 'notify', catch)
   rawset(vim.ui, 'select', select)
+  fake.on.answer = nil
   eq({ 'reviewer', 'reviewer' }, { chosen, fake:asked('answer')[1].params.agent })
+end)
+
+test('CTRL-C chooses nothing, without a word', function()
+  local select, asked = vim.ui.select, false
+  rawset(vim.ui, 'select', function()
+    asked = true
+    error('Keyboard interrupt')
+  end)
+  vim.cmd('let v:errmsg = ""')
+  run('Mado answer')
+  H.wait('the choice', function()
+    return asked
+  end)
+  H.settle()
+  rawset(vim.ui, 'select', select)
+  eq({ '', {} }, { vim.v.errmsg, said })
 end)
 
 test('a name of a buffer that stands for nothing is one plain message', function()
