@@ -326,7 +326,7 @@ async fn a_key_is_told_and_a_focus_change_or_the_mouse_is_not() {
     let submitted = loop {
         let (seq, new, submits) = rig
             .until(|e| match e {
-                Event::Human { seq, bytes, submits } => Some((*seq, bytes.clone(), *submits)),
+                Event::Human { seq, bytes, submits, .. } => Some((*seq, bytes.clone(), *submits)),
                 _ => None,
             })
             .await;

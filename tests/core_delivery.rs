@@ -117,7 +117,7 @@ fn text_sent_right_after_the_start_waits_for_the_composer() {
 fn a_draft_is_never_touched_and_the_hop_waits() {
     let mut sim = Sim::new();
     let a = sim.open("a", ALL);
-    sim.feed(Input::Human { agent: a, submits: false });
+    sim.feed(Input::Human { agent: a, submits: false, rest: true });
     sim.fake(a).composer = "half a li".into();
     sim.show(a);
     sim.run(2_000);
@@ -150,7 +150,7 @@ fn a_key_of_a_person_during_typing_stops_the_hop_for_good() {
     let mut sim = Sim::new();
     let a = sim.open("a", ALL);
     let hop = sim.send("a", "one\ntwo\nthree\nfour");
-    sim.after(250, move |s| s.feed(Input::Human { agent: a, submits: false }));
+    sim.after(250, move |s| s.feed(Input::Human { agent: a, submits: false, rest: true }));
     sim.run(10_000);
     let h = sim.hop(hop);
     assert_eq!((h.state, h.reason_code.as_str()), (HopState::Stopped, "human_took_over"));
@@ -331,7 +331,7 @@ fn every_hop_ends_in_exactly_one_final_state() {
     let a = sim.open("a", ALL);
     sim.send("a", "one");
     sim.send("a", "two");
-    sim.after(900, move |s| s.feed(Input::Human { agent: a, submits: false }));
+    sim.after(900, move |s| s.feed(Input::Human { agent: a, submits: false, rest: true }));
     sim.run(60_000);
     let mut finals = std::collections::BTreeMap::new();
     for (hop, _) in &sim.records {
@@ -394,7 +394,7 @@ fn no_second_enter_once_paused_or_once_a_person_typed() {
         if pause {
             sim.pause();
         } else {
-            sim.feed(Input::Human { agent: a, submits: false });
+            sim.feed(Input::Human { agent: a, submits: false, rest: true });
         }
         sim.run(30_000);
         assert_eq!(sim.fake(a).writes.iter().filter(|w| w.1 == "\r").count(), 1, "pause {pause}");
@@ -491,7 +491,7 @@ fn a_paste_that_was_cut_off_gets_its_end_before_a_person_types_into_it() {
     sim.fake(a).read(&text[..10]);
     assert!(sim.fake(a).pasting);
     sim.feed(Input::WriteDropped { agent: a, token, written: 10 });
-    sim.feed(Input::Human { agent: a, submits: false });
+    sim.feed(Input::Human { agent: a, submits: false, rest: true });
     sim.run(50);
     assert!(!sim.fake(a).pasting);
     sim.run(5_000);
@@ -685,4 +685,49 @@ fn blanks_that_were_left_and_cannot_be_seen_are_cleared_too() {
     sim.show(a);
     sim.run(5_000);
     assert_eq!(sim.fake(a).submits, ["    indented"]);
+}
+
+#[test]
+fn what_a_person_submits_of_a_hop_that_was_taken_back_is_not_typed_again() {
+    let mut sim = Sim::new();
+    let a = sim.open("a", ALL);
+    let hop = sim.send("a", "one\ntwo");
+    sim.run(500);
+    assert_eq!(sim.fake(a).composer, "one\ntwo");
+    sim.pause();
+    sim.run(100);
+    // The person sends it after all.
+    sim.feed(Input::Human { agent: a, submits: true, rest: false });
+    let prompt = std::mem::take(&mut sim.fake(a).composer);
+    sim.show(a);
+    sim.begin(a, &prompt);
+    sim.run(5_000);
+    sim.resume();
+    sim.run(10_000);
+    let h = sim.hop(hop);
+    assert_eq!((h.state, h.reason_code.as_str()), (HopState::Stopped, "human_took_over"));
+    assert!(sim.fake(a).writes.iter().all(|w| w.1 != "\r"), "{:?}", sim.fake(a).writes);
+}
+
+#[test]
+fn a_key_that_makes_the_terminal_refuse_the_enter_stops_the_hop() {
+    let mut sim = Sim::new();
+    let a = sim.open("a", ALL);
+    let hop = sim.send("a", "text");
+    sim.fake(a).clogged = false;
+    while sim.fake(a).composer != "text" {
+        sim.run(5);
+    }
+    // The Enter is decided, but does not reach the terminal before the key does.
+    sim.fake(a).clogged = true;
+    sim.run(700);
+    assert!(sim.fake(a).pending.iter().any(|(_, text)| text == "\r"), "{:?}", sim.fake(a).pending);
+    sim.feed(Input::Human { agent: a, submits: false, rest: true });
+    let token = sim.fake(a).pending.remove(0).0;
+    sim.feed(Input::WriteDropped { agent: a, token, written: 0 });
+    sim.fake(a).clogged = false;
+    sim.run(10_000);
+    let h = sim.hop(hop);
+    assert_eq!((h.state, h.reason_code.as_str()), (HopState::Stopped, "human_took_over"));
+    assert!(sim.fake(a).submits.is_empty());
 }

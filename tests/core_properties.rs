@@ -273,7 +273,7 @@ impl World {
                 }
                 self.sim.after(*ms, move |s| {
                     if keys {
-                        s.feed(Input::Human { agent: a, submits: true });
+                        s.feed(Input::Human { agent: a, submits: true, rest: false });
                     }
                     let fake = s.fake(a);
                     fake.dialog = false;
@@ -290,12 +290,12 @@ impl World {
                 if !self.at_hand(a) {
                     return;
                 }
-                self.sim.feed(Input::Human { agent: a, submits: false });
+                self.sim.feed(Input::Human { agent: a, submits: false, rest: true });
                 self.sim.fake(a).composer.push_str("half a");
                 self.sim.show(a);
                 self.sim.after(*ms, move |s| {
                     if s.fake(a).composer.ends_with("half a") {
-                        s.feed(Input::Human { agent: a, submits: false });
+                        s.feed(Input::Human { agent: a, submits: false, rest: true });
                         s.fake(a).composer.clear();
                         s.show(a);
                     }
@@ -305,7 +305,7 @@ impl World {
                 // Something that types nothing: an arrow, or Enter on nothing.
                 let a = self.id(*n);
                 if self.at_hand(a) && self.sim.fake(a).composer.is_empty() {
-                    self.sim.feed(Input::Human { agent: a, submits: *submits });
+                    self.sim.feed(Input::Human { agent: a, submits: *submits, rest: !*submits });
                 }
             }
             Op::Freeze(n, ms) => {
@@ -407,7 +407,7 @@ impl World {
             Op::Interrupt(n) => {
                 let a = self.id(*n);
                 if self.at_hand(a) && self.sim.fake(a).busy {
-                    self.sim.feed(Input::Human { agent: a, submits: false });
+                    self.sim.feed(Input::Human { agent: a, submits: false, rest: true });
                     self.sim.interrupt(a);
                 }
             }
@@ -421,7 +421,7 @@ impl World {
                 if fake.busy && fake.over < fake.turn && fake.queued.is_none() && self.at_hand(a) {
                     let text = self.tag();
                     self.human.push(text.clone());
-                    self.sim.feed(Input::Human { agent: a, submits: true });
+                    self.sim.feed(Input::Human { agent: a, submits: true, rest: false });
                     self.sim.fake(a).queued = Some(text);
                 }
             }
@@ -476,7 +476,7 @@ impl World {
                 let a = self.id(n);
                 let left = !self.sim.fake(a).composer.is_empty();
                 if left && self.at_hand(a) && !self.sim.fake(a).busy {
-                    self.sim.feed(Input::Human { agent: a, submits: false });
+                    self.sim.feed(Input::Human { agent: a, submits: false, rest: true });
                     self.sim.fake(a).composer.clear();
                     self.sim.show(a);
                 }

@@ -9,6 +9,7 @@
 mod sim;
 
 use mado::core::Input;
+use mado::core::dialect::CommandMark;
 use mado::proto::*;
 use sim::{ALL, Sim, on};
 
@@ -65,7 +66,7 @@ fn nothing_is_typed_into_a_builtin_that_reads_the_terminal() {
         // `read -p "Delete all? "`: the shell itself has the foreground, and it is quiet.
         sim.fake(s).shell.as_mut().unwrap().prompt = "Delete all? ".into();
         if marks {
-            sim.feed(Input::Command { agent: s, runs: true });
+            sim.feed(Input::Command { agent: s, mark: CommandMark::Runs });
         } else {
             sim.fake(s).unbracketed = true;
         }
@@ -75,7 +76,7 @@ fn nothing_is_typed_into_a_builtin_that_reads_the_terminal() {
         assert!(sim.fake(s).writes.is_empty(), "marks {marks}");
         assert_eq!(sim.hop(hop).reason_code, "busy");
         sim.fake(s).shell.as_mut().unwrap().prompt = "$ ".into();
-        sim.feed(Input::Command { agent: s, runs: false });
+        sim.feed(Input::Command { agent: s, mark: CommandMark::Done });
         sim.fake(s).unbracketed = false;
         sim.show(s);
         sim.run(5_000);
@@ -103,7 +104,7 @@ fn a_prompt_that_comes_in_pieces_or_is_drawn_again_is_no_draft() {
 fn what_a_person_typed_at_the_prompt_is_a_draft() {
     let mut sim = Sim::new();
     let s = sim.open_shell("sh");
-    sim.feed(Input::Human { agent: s, submits: false });
+    sim.feed(Input::Human { agent: s, submits: false, rest: true });
     sim.fake(s).composer = "rm -rf ".into();
     sim.show(s);
     let hop = sim.send("sh", "ls");
@@ -175,4 +176,104 @@ fn a_route_into_a_shell_waits_for_a_persons_yes() {
     sim.resume();
     sim.run(2_000);
     assert_eq!(sim.fake(s).submits, ["ECHO p"]);
+}
+
+#[test]
+fn what_a_person_typed_after_their_enter_is_a_draft() {
+    let mut sim = Sim::new();
+    let s = sim.open_shell("sh");
+    // `ls`, Enter and the next command came in one piece.
+    sim.feed(Input::Human { agent: s, submits: true, rest: true });
+    sim.fake(s).composer = "rm -rf ".into();
+    sim.show(s);
+    let hop = sim.send("sh", "build");
+    sim.run(20_000);
+    assert!(sim.fake(s).writes.is_empty());
+    assert_eq!(sim.hop(hop).reason_code, "draft");
+}
+
+#[test]
+fn nothing_is_typed_into_the_rest_of_a_command() {
+    for prompt in ["> ", "for> ", "dquote> ", ""] {
+        let mut sim = Sim::new();
+        let s = sim.open_shell("sh");
+        sim.feed(Input::Human { agent: s, submits: true, rest: false });
+        sim.fake(s).shell.as_mut().unwrap().prompt = prompt.into();
+        sim.fake(s).rows.push("$ for i in 1 2; do".into());
+        sim.show(s);
+        let hop = sim.send("sh", "ls");
+        sim.run(20_000);
+        assert!(sim.fake(s).writes.is_empty(), "{prompt:?}");
+        assert_eq!(sim.hop(hop).reason_code, "unfinished_command");
+        sim.fake(s).shell.as_mut().unwrap().prompt = "$ ".into();
+        sim.show(s);
+        sim.run(5_000);
+        assert_eq!(sim.fake(s).submits, ["ls"]);
+    }
+}
+
+#[test]
+fn a_shell_whose_prompt_looks_like_the_rest_of_a_command_is_idle_at_it() {
+    let mut sim = Sim::new();
+    let s = sim.open_shell_at("sh", true, "> ");
+    sim.send("sh", "ls");
+    sim.run(5_000);
+    assert_eq!(sim.fake(s).submits, ["ls"]);
+}
+
+#[test]
+fn marks_of_a_prompt_end_no_command_of_a_shell_that_marks_their_end() {
+    let mut sim = Sim::new();
+    let s = sim.open_shell("sh");
+    let mark = |sim: &mut Sim, mark| sim.feed(Input::Command { agent: s, mark });
+    mark(&mut sim, CommandMark::Done);
+    mark(&mut sim, CommandMark::Runs);
+    // The prompt of fish's `read`.
+    mark(&mut sim, CommandMark::Prompt);
+    sim.show(s);
+    let hop = sim.send("sh", "yes");
+    sim.run(20_000);
+    assert!(sim.fake(s).writes.is_empty());
+    assert_eq!(sim.hop(hop).reason_code, "busy");
+    mark(&mut sim, CommandMark::Done);
+    sim.run(5_000);
+    assert_eq!(sim.fake(s).submits, ["yes"]);
+}
+
+#[test]
+fn a_mark_of_a_shell_elsewhere_ends_with_the_program_that_wrote_it() {
+    let mut sim = Sim::new();
+    let s = sim.open_shell("sh");
+    // `ssh`: the shell over there begins a command, and the connection is cut.
+    sim.fake(s).shell.as_mut().unwrap().running = true;
+    sim.show(s);
+    sim.feed(Input::Command { agent: s, mark: CommandMark::Runs });
+    sim.run(1_000);
+    sim.fake(s).shell.as_mut().unwrap().running = false;
+    sim.show(s);
+    sim.send("sh", "ls");
+    sim.run(5_000);
+    assert_eq!(sim.fake(s).submits, ["ls"]);
+}
+
+#[test]
+fn a_batch_joins_none_that_waits_for_a_yes() {
+    let mut sim = Sim::new();
+    let a = sim.open("a", r#""screen", "title""#);
+    let f = sim.fake(a);
+    (f.hooks, f.records, f.status, f.manual) = (false, false, false, true);
+    sim.open_shell("sh");
+    let options = RouteOptions { template: Some("{output}".into()), ..on(Trigger::Always) };
+    let route = sim.connect("a", "sh", options);
+    sim.human_prompt(a, "p");
+    sim.fake(a).busy = true;
+    sim.show(a);
+    for text in ["● first", "● second", "● third"] {
+        sim.fake(a).rows.push(text.into());
+        sim.show(a);
+        sim.run(5_000);
+    }
+    let hops: Vec<_> = sim.hops().into_iter().filter(|h| h.route == Some(route)).collect();
+    assert!(hops.len() >= 2, "{hops:?}");
+    assert!(hops.iter().all(|h| h.reason_code == "confirm"), "{hops:?}");
 }

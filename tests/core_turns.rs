@@ -402,7 +402,7 @@ fn an_enter_of_a_person_in_an_empty_composer_does_not_make_a_hops_turn_theirs() 
     sim.request_with(sim::SHELL, Some(b), None, Request::Send(p.clone())).unwrap();
     sim.run(10_000);
     assert_eq!(sim.route(route).state, RouteState::Stopped, "{hop:?}");
-    sim.feed(Input::Human { agent: a, submits: true });
+    sim.feed(Input::Human { agent: a, submits: true, rest: false });
     sim.run(2_000);
     sim.request_with(sim::SHELL, Some(b), None, Request::Send(p)).unwrap();
     sim.run(10_000);
@@ -435,7 +435,7 @@ fn two_prompts_in_one_turn_are_both_answered_by_it() {
 fn on_turn_says_so_when_only_a_weak_sign_ended_the_turn() {
     let (mut sim, a, b) = manual(r#""hook", "screen""#, Trigger::OnTurn);
     // The hooks are switched off in the program: only its screen speaks.
-    sim.feed(Input::Human { agent: a, submits: true });
+    sim.feed(Input::Human { agent: a, submits: true, rest: false });
     sim.fake(a).busy = true;
     sim.show(a);
     sim.run(500);
@@ -518,7 +518,7 @@ fn a_target_without_records_is_not_answered_before_it_has_worked() {
 #[test]
 fn a_title_that_never_said_busy_completes_nothing() {
     let (mut sim, a, b) = manual(r#""title", "screen""#, Trigger::OnIdle);
-    sim.feed(Input::Human { agent: a, submits: true });
+    sim.feed(Input::Human { agent: a, submits: true, rest: false });
     sim.fake(a).busy = true;
     sim.show(a);
     sim.run(500);
@@ -542,4 +542,17 @@ fn a_command_of_the_programs_own_that_nobody_prompted_is_no_failed_hop() {
     assert_eq!(phase(&mut sim, "a"), Phase::Idle);
     assert!(sim.hops().is_empty(), "{:?}", sim.hops());
     assert!(sim.fake(b).submits.is_empty());
+}
+
+#[test]
+fn background_tasks_that_a_person_ended_are_over_when_the_status_says_so() {
+    let (mut sim, a, _b) = manual(r#""hook", "status", "screen""#, Trigger::OnTurn);
+    sim.hook(a, prompt(1, "one"));
+    sim.hook(a, stop(1, "done", 1));
+    status(&mut sim, a, StatusState::Background);
+    sim.run(3_000);
+    assert_eq!(sim.info("a").reason_code, "background");
+    status(&mut sim, a, StatusState::Idle);
+    sim.run(3_000);
+    assert_eq!(phase(&mut sim, "a"), Phase::Idle);
 }

@@ -125,6 +125,11 @@ impl Agent {
         };
         let Some(typed) = first.text.strip_prefix(base.prompt.as_str()) else { return false };
         // A continuation prompt (`> `) stands between the lines of a longer text.
+        // But where one stands below all of it, or a blank row, the shell wants more (`echo it's`).
+        let last = view.rows.get(view.cursor.0).map_or("", |r| r.text.as_str());
+        if self.seen.brackets && view.bracketed_paste && self.unfinished(last) {
+            return false;
+        }
         let ours = text::fold(text.lines().next().unwrap_or(""));
         let below = text.lines().count();
         let cursor = view.scrolled + view.cursor.0 as u64;

@@ -3,7 +3,7 @@
 //! Decides what an agent is doing from what was seen of it. Refuses to guess: `idle` needs a
 //! composer on the screen and no evidence of anything else.
 
-use super::dialect::{OscState, StatusState};
+use super::dialect::{CommandMark, OscState, StatusState};
 use super::hop::Left;
 use super::profile::{ComposerKind, Profile};
 use super::screen::{self, Composer, Facts, LineBase, OutputLog};
@@ -94,6 +94,11 @@ pub struct Seen {
     pub osc: Option<Claim<OscState>>,
     /// OSC 133: a shell runs a command.
     pub command: bool,
+    /// It has marked its prompt or a command's end before.
+    pub marks: bool,
+    /// It marks the end of its commands. fish marks the prompt of its `read` like its own, so a prompt ends
+    /// no command of such a shell.
+    pub marks_end: bool,
     /// A shell has turned bracketed paste on at its prompt, as bash 5.1, zsh and fish do; they turn it off
     /// while a command runs, a builtin that reads the terminal included.
     pub brackets: bool,
@@ -188,6 +193,8 @@ pub struct Agent {
     pub facts: Facts,
     /// A shell's prompt.
     pub line_base: Option<LineBase>,
+    /// The one at which it was idle for the first time.
+    pub first_prompt: Option<String>,
     /// Where the next turn's output begins: the composer's place when the agent was last idle.
     pub idle_mark: u64,
     /// What left the screen.
@@ -303,6 +310,7 @@ impl Agent {
             view: None,
             facts: Facts::default(),
             line_base: None,
+            first_prompt: None,
             idle_mark: 0,
             log: OutputLog::default(),
             changed: now,
@@ -379,6 +387,32 @@ impl Agent {
         }
     }
 
+    /// Whether a shell's prompt is that of a command's further lines: it looks like one, or is blank as in
+    /// fish, and its first prompt did not.
+    pub fn unfinished(&self, prompt: &str) -> bool {
+        let (Some(first), Some(rule)) = (&self.first_prompt, &self.profile.composer.continuation)
+        else {
+            return false;
+        };
+        let further = |p: &str| p.trim().is_empty() || rule.is_match(p.trim_end());
+        further(prompt) && !further(first)
+    }
+
+    /// A shell marked its prompt or a command.
+    pub fn marked(&mut self, mark: CommandMark) {
+        let seen = &mut self.seen;
+        match mark {
+            CommandMark::Runs => seen.command = true,
+            CommandMark::Prompt => {
+                seen.command &= seen.marks_end;
+                seen.marks = true;
+            }
+            CommandMark::Done => {
+                (seen.command, seen.marks, seen.marks_end) = (false, true, true);
+            }
+        }
+    }
+
     /// Takes a view.
     pub fn look(&mut self, view: ScreenView, now: u64, echo: u64) {
         self.log.take(&view);
@@ -386,7 +420,13 @@ impl Agent {
             // Whatever stands on the row is the prompt as long as neither a person nor mado has
             // typed since: programs write rows in pieces and draw prompts again.
             let own = view.foreground != Some(false) && !view.alt_screen;
-            self.seen.brackets |= view.foreground == Some(true) && view.bracketed_paste;
+            let prompts = view.foreground == Some(true) && view.bracketed_paste;
+            let ran = self.view.as_ref().is_some_and(|v| v.foreground == Some(false));
+            if prompts && ran {
+                // A program that ran, perhaps a shell elsewhere, cannot mark anything any more.
+                self.seen.command = false;
+            }
+            self.seen.brackets |= prompts;
             let typed = self.left.is_some() || self.delivery.as_ref().is_some_and(Delivery::begun);
             if own && !self.human_dirty && !typed {
                 self.line_base = Some(LineBase::take(&view));

@@ -6,12 +6,16 @@ use crate::core::dialect::{HookEvent, RecordEvent};
 use crate::proto::{AgentId, Phase, Rung};
 
 impl Hub {
-    pub(super) fn human(&mut self, id: AgentId, submits: bool) {
+    /// A person typed. `submits`: an Enter was among the keys; `rest`: other keys came after the last.
+    pub(super) fn human(&mut self, id: AgentId, submits: bool, rest: bool) {
         let now = self.now.mono;
         self.human_took_over(id);
+        if submits {
+            self.human_submitted_ours(id);
+        }
         let Some(agent) = self.agents.get_mut(&id) else { return };
         agent.human_at = Some(now);
-        agent.human_dirty = !submits;
+        agent.human_dirty = rest || !submits;
         if submits {
             if agent.is_line() {
                 // Whatever stood on the line has been run.

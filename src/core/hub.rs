@@ -9,7 +9,7 @@ use super::hop::Hop;
 use super::io::{Effect, Input, Now};
 use super::route::{Chain, Route};
 use super::timing::Timing;
-use crate::core::dialect::OscState;
+use crate::core::dialect::{OscState, StatusState};
 use crate::proto::{
     AgentId, ChainId, ClientId, ClientKind, Event, HopId, HopState, Level, Notice, Phase, RouteId,
 };
@@ -171,7 +171,7 @@ impl Hub {
             Input::WriteDropped { agent, token, written } => {
                 self.write_dropped(agent, token, written);
             }
-            Input::Human { agent, submits } => self.human(agent, submits),
+            Input::Human { agent, submits, rest } => self.human(agent, submits, rest),
             Input::Attached { agent, viewers } => {
                 if let Some(a) = self.agents.get_mut(&agent) {
                     a.viewers = viewers;
@@ -182,6 +182,11 @@ impl Hub {
             Input::Status { agent, state } => {
                 let now = self.now.mono;
                 if let Some(a) = self.agents.get_mut(&agent) {
+                    let was = a.seen.status.map(|s| s.says);
+                    if (was, state) == (Some(StatusState::Background), StatusState::Idle) {
+                        // They were ended without a turn, which no hook tells.
+                        a.seen.background = 0;
+                    }
                     a.seen.status = Some(super::agent::Claim { says: state, at: now });
                 }
             }
@@ -196,9 +201,9 @@ impl Hub {
                     }
                 }
             }
-            Input::Command { agent, runs } => {
+            Input::Command { agent, mark } => {
                 if let Some(a) = self.agents.get_mut(&agent) {
-                    a.seen.command = runs;
+                    a.marked(mark);
                 }
             }
             Input::Session { agent, session } => {
@@ -269,6 +274,9 @@ impl Hub {
         if phase == Phase::Idle && !entered {
             // After an Enter the composer may have moved below the echo already.
             agent.idle_mark = agent.mark();
+            if agent.first_prompt.is_none() {
+                agent.first_prompt = agent.line_base.as_ref().map(|b| b.prompt.clone());
+            }
         }
         let line = agent.profile.composer.kind == super::profile::ComposerKind::Line;
         let began = entered || agent.human_prompted.is_some();

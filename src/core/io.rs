@@ -1,7 +1,9 @@
 //! The core's two borders: what comes in, what goes out. Both are plain data, so that a trace of
 //! `(now, input, effects)` can be written down and replayed.
 
-use super::dialect::{Answer, HookEvent, NoAnswer, OscState, RecordEvent, StatusState};
+use super::dialect::{
+    Answer, CommandMark, HookEvent, NoAnswer, OscState, RecordEvent, StatusState,
+};
 use super::profile::Profile;
 use crate::proto::screen::ScreenView;
 use crate::proto::{AgentId, ClientId, ClientKind, Event, HopInfo, Request, RequestResult, Rung};
@@ -110,6 +112,8 @@ pub enum Input {
         agent: AgentId,
         /// The keys held an Enter (outside a paste).
         submits: bool,
+        /// Other keys came after the last Enter, or there was none.
+        rest: bool,
     },
     /// How many viewers show the agent.
     Attached {
@@ -146,12 +150,12 @@ pub enum Input {
         /// The state it names.
         state: OscState,
     },
-    /// A shell said (OSC 133) that a command runs, or that its prompt stands.
+    /// A shell marked its prompt or a command (OSC 133).
     Command {
         /// The agent.
         agent: AgentId,
-        /// A command runs.
-        runs: bool,
+        /// What the mark says.
+        mark: CommandMark,
     },
     /// The agent's session was found or replaced (`/clear`).
     Session {

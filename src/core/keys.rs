@@ -25,6 +25,8 @@ pub struct Piece {
     pub bytes: Vec<u8>,
     /// It holds an Enter that is not part of a paste and has no modifier.
     pub submits: bool,
+    /// There are other keys after the last such Enter, or there is none.
+    pub rest: bool,
 }
 
 /// Longest unfinished sequence that is kept until it is known what it is, in bytes. What is longer is no
@@ -69,12 +71,15 @@ impl Keys {
             if bytes.is_empty() {
                 return;
             }
+            // Plain keys come as a run, sequences one by one.
+            let rest = !submits || (bytes[0] != ESC && bytes.last() != Some(&b'\r'));
             match pieces.last_mut() {
                 Some(last) if last.kind == kind => {
                     last.bytes.extend_from_slice(bytes);
                     last.submits |= submits;
+                    last.rest = rest;
                 }
-                _ => pieces.push(Piece { kind, bytes: bytes.to_vec(), submits }),
+                _ => pieces.push(Piece { kind, bytes: bytes.to_vec(), submits, rest }),
             }
         };
         let mut rest = &input[..];
@@ -373,6 +378,21 @@ mod tests {
         assert!(!keys.feed(b"\x1b[200~a\x1b[20")[0].submits);
         assert!(!keys.feed(b"\rstill\x1b[201").iter().any(|p| p.submits));
         assert!(keys.feed(b"~\r")[0].submits);
+    }
+
+    #[test]
+    fn keys_after_an_enter_are_told_from_the_enter() {
+        let rest = |input: &[u8]| {
+            let pieces = Keys::default().feed(input);
+            let last = pieces.last().unwrap();
+            (last.submits, last.rest)
+        };
+        assert_eq!(rest(b"ls\r"), (true, false));
+        assert_eq!(rest(b"ls\rrm -rf "), (true, true));
+        assert_eq!(rest(b"ls\r\x1b[D"), (true, true));
+        assert_eq!(rest(b"\x1b[Dls\r"), (true, false));
+        assert_eq!(rest(b"ls"), (false, true));
+        assert_eq!(rest(b"\x1bOM"), (true, false));
     }
 
     #[test]

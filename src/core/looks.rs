@@ -61,7 +61,10 @@ impl Hub {
         // What cannot be seen whole could have been changed by a person since.
         let trusted = whole || agent.human_at.is_none_or(|at| at < left.at);
         let ours = agent.holds(&left.pieces) == Some(Holds::Ours)
-            || (left.clearing && whole && begins(&left.pieces, &composer.text));
+            || (left.clearing
+                && whole
+                && agent.human_at.is_none_or(|at| at < left.at)
+                && begins(&left.pieces, &composer.text));
         if trusted && ours {
             self.clear_step(id, 0);
         } else {

@@ -178,8 +178,10 @@ impl Agent {
             if seen.command {
                 return busy(Rung::Osc, "says that a command runs");
             }
-            if seen.brackets && view.is_some_and(|v| !v.bracketed_paste) {
-                return busy(Rung::Screen, "runs something and shows no prompt");
+            // One that marks its prompts may have been told to do without bracketed paste.
+            if seen.brackets && !seen.marks && view.is_some_and(|v| !v.bracketed_paste) {
+                let text = "runs something, or has no bracketed paste any more (restart it then)";
+                return busy(Rung::Screen, text);
             }
         }
         None
@@ -221,6 +223,10 @@ impl Agent {
         if self.is_line() && !own && !told {
             let text = "does not say which program has its terminal";
             return Some(Verdict::new(Phase::Unknown, Rung::Foreground, "no_foreground", text));
+        }
+        if let Some(base) = self.line_base.as_ref().filter(|b| self.unfinished(&b.prompt)) {
+            let text = format!("waits for the rest of a command at {:?}", base.prompt);
+            return Some(Verdict::new(Phase::Unknown, Rung::Screen, "unfinished_command", text));
         }
         if self.is_line() && now < self.changed + timing.shell_quiet_ms {
             return Some(Verdict::new(Phase::Busy, Rung::Foreground, "output", "writes output"));

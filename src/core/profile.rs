@@ -240,6 +240,9 @@ pub struct ComposerRules {
     /// On the row above the first: the program hides rows; its first group is how many.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hidden: Option<Pattern>,
+    /// A line's prompt for the further lines of a command that is not finished.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub continuation: Option<Pattern>,
     /// Keys that clear a part of the composer. Never Esc, never Ctrl-C.
     #[serde(default)]
     pub clear: String,

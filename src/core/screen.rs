@@ -247,7 +247,10 @@ impl OutputLog {
 
     /// Takes the rows that a new view brings.
     pub fn take(&mut self, view: &ScreenView) {
-        let first = view.scrolled.saturating_sub(view.scrolled_rows.len() as u64);
+        // A reset may leave rows without a number.
+        let numbered = usize::try_from(view.scrolled).unwrap_or(usize::MAX);
+        let rows = &view.scrolled_rows[view.scrolled_rows.len().saturating_sub(numbered)..];
+        let first = view.scrolled - rows.len() as u64;
         if first > self.end || view.scrolled < self.end {
             // Rows are missing (a flood) or the numbers went back (a reset): what was kept can no
             // longer be put in order with what comes.
@@ -255,7 +258,7 @@ impl OutputLog {
             self.end = first;
         }
         let skip = usize::try_from(self.end - first).unwrap_or(usize::MAX);
-        for row in view.scrolled_rows.iter().skip(skip) {
+        for row in rows.iter().skip(skip) {
             self.scrolled.push_back(row.clone());
         }
         self.end = view.scrolled;

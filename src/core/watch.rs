@@ -117,7 +117,12 @@ impl Hub {
 
     /// A batch joins the batch of the same turn that still waits untyped.
     pub(super) fn append_batch(&mut self, route_id: RouteId, firing: &Firing) -> Option<HopId> {
-        let target = self.routes.get(&route_id)?.target;
+        let route = self.routes.get(&route_id)?;
+        if route.confirm {
+            // A person says yes to a text that was read, not to what joins it later.
+            return None;
+        }
+        let target = route.target;
         let target = self.agents.get(&target)?;
         let left = target.left.as_ref().map(|l| l.hop);
         let id = target.queue.iter().rev().copied().find(|h| {

@@ -129,6 +129,12 @@ impl Hub {
                 return;
             }
             delivery.stage = Stage::Settle(now.mono + retry, now.mono + echo);
+            let entered_at = delivery.entered_at;
+            if agent.human_at.is_some_and(|at| at >= entered_at) {
+                // The key that made the terminal refuse the Enter was told while the Enter was on its way.
+                self.human_took_over(id);
+                return;
+            }
             if let Some(hop) = self.hops.get_mut(&hop_id) {
                 hop.info.state = HopState::Typing;
                 hop.info.times.submitted = None;
@@ -336,6 +342,23 @@ impl Hub {
         self.out.push(Effect::DropWrites { agent: id });
         self.out.push(Effect::HoldSize { agent: id, hold: false });
         Some(delivery.hop)
+    }
+
+    /// A person pressed Enter while what a taken-back hop had typed stood in the composer: they have sent
+    /// it, so it is not typed again.
+    pub(super) fn human_submitted_ours(&mut self, id: AgentId) {
+        let Some(agent) = self.agents.get(&id) else { return };
+        if agent.delivery.is_some() || agent.verdict.phase == Phase::Asking {
+            return;
+        }
+        let Some(left) = &agent.left else { return };
+        // What was typed last may not be drawn yet.
+        if !agent.queue.contains(&left.hop) || (left.shown && !agent.filled()) {
+            return;
+        }
+        let (hop, name) = (left.hop, agent.name.clone());
+        let text = format!("a person pressed Enter in {name} on what had been typed of it");
+        self.finish(hop, HopState::Stopped, "human_took_over", &text);
     }
 
     /// A person typed into the agent while a hop was being typed: the hop stops for good.

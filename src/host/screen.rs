@@ -279,6 +279,9 @@ impl Screen {
             let after = self.term.history_size();
             self.scrolled = (self.scrolled + after as u64).saturating_sub(before as u64);
             self.history = after;
+            // Rows that came back onto the screen have not left it.
+            let left = self.carry.len().saturating_sub(before.saturating_sub(after));
+            self.carry.truncate(left);
         }
         self.reported = self.scrolled;
         self.region = None;
@@ -333,7 +336,11 @@ impl Screen {
     pub fn take_view(&mut self, now: Instant) -> ScreenView {
         let mut view = match &self.frozen {
             Some((_, view)) if self.mid_frame(now) => view.clone(),
-            _ => self.look(),
+            _ => {
+                // Or the next frame could be hidden behind a picture that is older than this one.
+                self.frozen = None;
+                self.look()
+            }
         };
         let mut rows = std::mem::take(&mut self.carry);
         if view.scrolled > self.reported {

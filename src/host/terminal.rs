@@ -165,6 +165,8 @@ pub enum Event {
         bytes: Vec<u8>,
         /// It held an Enter, outside a paste.
         submits: bool,
+        /// Other keys came after the last Enter, or there was none.
+        rest: bool,
     },
     /// OSC 7501: the program reports its own state. The payload after `7501;`, as it came.
     State(String),

@@ -236,6 +236,11 @@ impl Sim {
 
     /// A shell whose prompt does or does not turn bracketed paste on.
     pub fn open_shell_with(&mut self, name: &str, brackets: bool) -> AgentId {
+        self.open_shell_at(name, brackets, "$ ")
+    }
+
+    /// The same with a prompt.
+    pub fn open_shell_at(&mut self, name: &str, brackets: bool, prompt: &str) -> AgentId {
         let p = OpenParams {
             profile: "shell".into(),
             name: Some(name.into()),
@@ -247,7 +252,7 @@ impl Sim {
         let profile: Profile = toml::from_str(&format!("name = \"shell\"\n{text}")).unwrap();
         self.request_with(EDITOR, None, Some(profile), Request::Open(p)).unwrap();
         let id = self.names[name];
-        let shell = Shell { prompt: "$ ".into(), running: false, told: true };
+        let shell = Shell { prompt: prompt.into(), running: false, told: true };
         let fake = self.fake(id);
         (fake.shell, fake.manual, fake.unbracketed) = (Some(shell), true, !brackets);
         self.show(id);
@@ -574,11 +579,11 @@ impl Sim {
 
     /// A person types a prompt and presses Enter.
     pub fn human_prompt(&mut self, agent: AgentId, text: &str) {
-        self.feed(Input::Human { agent, submits: false });
+        self.feed(Input::Human { agent, submits: false, rest: true });
         text.clone_into(&mut self.agents.get_mut(&agent).unwrap().composer);
         self.show(agent);
         self.run(50);
-        self.feed(Input::Human { agent, submits: true });
+        self.feed(Input::Human { agent, submits: true, rest: false });
         let fake = self.agents.get_mut(&agent).unwrap();
         let prompt = std::mem::take(&mut fake.composer);
         self.show(agent);

@@ -122,6 +122,18 @@ pub enum StatusState {
     Background,
 }
 
+/// An OSC 133 mark of a shell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CommandMark {
+    /// A prompt begins or ends (`A`, `B`).
+    Prompt,
+    /// A command begins to run (`C`).
+    Runs,
+    /// It is done (`D`).
+    Done,
+}
+
 /// The state of an OSC 7501 report (seen: codex 0.171.0).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -247,3 +247,36 @@ proptest::proptest! {
         }
     }
 }
+
+#[test]
+fn rows_that_come_back_onto_a_taller_screen_have_not_left_it() {
+    let mut s = screen(4, 20);
+    feed(&mut s, "1\r\n2\r\n3\r\n4\r\n5\r\n6");
+    s.resize(6, 20);
+    let view = s.take_view(Instant::now());
+    assert_eq!((view.scrolled, texts(&view.scrolled_rows)), (0, vec![]));
+    assert_eq!(texts(&view.rows), ["1", "2", "3", "4", "5", "6"]);
+    let mut s = screen(4, 20);
+    feed(&mut s, "1\r\n2\r\n3\r\n4\r\n5\r\n6");
+    s.resize(5, 20);
+    let view = s.take_view(Instant::now());
+    assert_eq!((view.scrolled, texts(&view.scrolled_rows)), (1, vec!["1"]));
+}
+
+#[test]
+fn no_view_is_older_than_the_one_before_it() {
+    let mut s = screen(2, 20);
+    let start = Instant::now();
+    let say = |s: &mut Screen, ms: u64, text: &str| {
+        let now = start + Duration::from_millis(ms);
+        s.feed(text.as_bytes(), now, &mut Vec::new());
+        now
+    };
+    let now = say(&mut s, 0, "\x1b[?2026hone\x1b[?2026l");
+    assert_eq!(s.take_view(now).rows[0].text, "one");
+    say(&mut s, 5, " two");
+    assert_eq!(s.take_view(now + Duration::from_millis(6)).rows[0].text, "one two");
+    // The next frame has begun within the time in which no new picture is made.
+    let now = say(&mut s, 10, "\x1b[?2026h three");
+    assert_eq!(s.take_view(now + Duration::from_millis(1)).rows[0].text, "one two");
+}

@@ -1,7 +1,7 @@
 //! Agents as the host holds them: a terminal, a process, and what is known of both.
 
 use super::{Event, Next, Server};
-use crate::core::dialect::{HookEvent, NoAnswer, OscState, claude};
+use crate::core::dialect::{CommandMark, HookEvent, NoAnswer, OscState, claude};
 use crate::core::profile::{Dialect, Profile};
 use crate::core::screen::Facts;
 use crate::core::{Input, Spawn};
@@ -283,8 +283,8 @@ impl Server {
                 tracing::debug!("agent {agent}: write {token} given up: {why:?}");
                 self.step(Input::WriteDropped { agent, token, written }).await;
             }
-            Said::Human { seq, submits, .. } => {
-                self.step(Input::Human { agent, submits }).await;
+            Said::Human { seq, submits, rest, .. } => {
+                self.step(Input::Human { agent, submits, rest }).await;
                 if let Some(handle) = self.agents.get(&agent).and_then(|a| a.handle.as_ref()) {
                     handle.saw_human(seq);
                 }
@@ -295,8 +295,8 @@ impl Server {
                 }
             }
             Said::Mark(payload) => {
-                if let Some(runs) = command_runs(&payload) {
-                    self.step(Input::Command { agent, runs }).await;
+                if let Some(mark) = command_mark(&payload) {
+                    self.step(Input::Command { agent, mark }).await;
                 }
             }
             Said::Viewers(viewers) => self.step(Input::Attached { agent, viewers }).await,
@@ -451,11 +451,15 @@ fn osc_state(payload: &str) -> Option<OscState> {
     })
 }
 
-/// Whether an OSC 133 mark says that a command runs (`C`) or that the prompt is back (`A`, `B`, `D`).
-fn command_runs(payload: &str) -> Option<bool> {
-    match payload.split(';').next()? {
-        "C" => Some(true),
-        "A" | "B" | "D" => Some(false),
+/// An OSC 133 mark: `A` and `B` around the prompt, `C` before a command's output, `D` after it.
+fn command_mark(payload: &str) -> Option<CommandMark> {
+    let mut parts = payload.split(';');
+    match parts.next()? {
+        // The prompt of a command's further lines.
+        "A" if parts.any(|p| p == "k=s") => None,
+        "A" | "B" => Some(CommandMark::Prompt),
+        "C" => Some(CommandMark::Runs),
+        "D" => Some(CommandMark::Done),
         _ => None,
     }
 }

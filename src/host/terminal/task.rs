@@ -6,7 +6,7 @@ use super::viewer::FromViewer;
 use super::viewers::{Asked, Viewers};
 use super::writes::{Now, Source, Writes};
 use super::{Command, Dropped, Envelope, Event, TerminalHandle, TerminalSpec};
-use crate::core::keys::Kind;
+use crate::core::keys::{Kind, Piece};
 use crate::host::pty::{self, Pty, SpawnError};
 use crate::host::reap::{self, Leader};
 use crate::host::screen::Screen;
@@ -287,21 +287,26 @@ impl Task {
                 self.humans += 1;
                 let (now, outbox) = (self.now(), &mut self.outbox);
                 self.writes.drop_outdated(now, |event| outbox.push_back(event));
-                self.human(&piece.bytes, piece.submits);
+                self.human(&piece);
             }
             self.writes.push(Source::Terminal, piece.bytes);
         }
         self.flush();
     }
 
-    fn human(&mut self, typed: &[u8], enter: bool) {
-        if let Some(Event::Human { seq, bytes, submits }) = self.outbox.back_mut() {
+    fn human(&mut self, typed: &Piece) {
+        if let Some(Event::Human { seq, bytes, submits, rest }) = self.outbox.back_mut() {
             *seq = self.humans;
-            bytes.extend_from_slice(typed);
-            *submits |= enter;
+            bytes.extend_from_slice(&typed.bytes);
+            *submits |= typed.submits;
+            *rest = typed.rest;
         } else {
-            let event = Event::Human { seq: self.humans, bytes: typed.to_vec(), submits: enter };
-            self.outbox.push_back(event);
+            self.outbox.push_back(Event::Human {
+                seq: self.humans,
+                bytes: typed.bytes.clone(),
+                submits: typed.submits,
+                rest: typed.rest,
+            });
         }
         // Before the keys are written: an agent's record of a prompt may come within a millisecond,
         // and without the key before it nobody would know that the prompt was a person's.

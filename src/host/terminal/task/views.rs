@@ -117,8 +117,13 @@ impl Task {
             self.writes.push(Source::Terminal, replies);
         }
         for signal in self.screen.take_signals() {
-            if self.outbox.len() >= SIGNALS {
-                break;
+            // What the agent says of its state must not be lost to titles and bells, which nobody misses.
+            let full = match signal {
+                Signal::Title(_) | Signal::Bell => SIGNALS,
+                Signal::State(_) | Signal::Mark(_) => 8 * SIGNALS,
+            };
+            if self.outbox.len() >= full {
+                continue;
             }
             self.outbox.push_back(match signal {
                 Signal::Title(text) => Event::Title(text),
