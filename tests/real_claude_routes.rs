@@ -1,6 +1,7 @@
 //! Routes between real agents through the whole host: the right turn's answer, wrapped, once; whatever
 //! evidence there is; and nothing typed where it must not be.
 
+#![allow(clippy::pedantic, reason = "style lints are for the product")]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed expectation fails the test")]
 
 #[path = "common/claudes.rs"]
