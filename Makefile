@@ -13,7 +13,7 @@ test: ## All tests (the real agents included) without a network; ARGS="--test NA
 test-long: ## The long tests: soaks, sweeps, repetitions
 	@scripts/test.sh --long $(ARGS)
 
-lint: ## Formatting, clippy, Lua linters, generated files
+lint: ## Formatting, clippy, Lua linters, forbidden words
 	@scripts/lint.sh
 
 demo: ## Two connected demo agents in Neovim, no account and no network

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Everything that must hold without running the program: formatting, lints (warnings are errors), generated
-# files, and words that must not be in the repository. Prints each step with its duration.
+# Everything that must hold without running the program: formatting, lints (warnings are errors), and
+# words that must not be in the repository. Prints each step with its duration. What is written twice (Lua
+# types, protocol hash, the help's tags) is compared by tests.
 # shellcheck source=scripts/lib.sh
 source "$(dirname "$0")/lib.sh"
 cd "$root"
@@ -40,19 +41,9 @@ ignored_tests() {
   [[ -z $found ]] || die "an ignored test needs the reason #[ignore = \"long: …\"]:"$'\n'"$found"
 }
 
-# Files that are written from the code (Lua types, protocol hash, help) must be what it would write now.
-generated_files() {
-  if cargo run --quiet --locked -- gen --help >/dev/null 2>&1; then
-    cargo run --quiet --locked -- gen --check
-  else
-    say "the program has no generated files yet"
-  fi
-}
-
 step "forbidden words" forbidden_words
 step "ignored tests" ignored_tests
 step "cargo fmt" cargo fmt --check
 step "stylua" lua_files "$stylua" --check --color never
 step "luacheck" lua_files "$luacheck" --quiet --no-color --codes
 step "clippy" cargo clippy --quiet --locked --all-targets -- -D warnings
-step "generated files" generated_files
