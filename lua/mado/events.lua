@@ -56,7 +56,7 @@ local of_an_end = { exited = true, target_exited = true }
 local ends = {}
 
 local function key_of(project, key)
-  return project .. '\n' .. key
+  return require('mado.notify').key(project, key)
 end
 
 ---@param notice mado.Notice
@@ -138,14 +138,13 @@ local function ask_for_yes(info, before)
   local waited = before and before.state == 'queued' and before.reason_code == 'confirm'
   local notify, key = require('mado.notify'), 'confirm:' .. info.id
   if waits and not waited then
-    local from = info.source == '' and 'you' or info.source
-    local text = 'hop %d, %s → %s, waits for your yes; :Mado resume hop=%d'
+    local text = '%s, waits for your yes; :Mado resume hop=%d'
     notify.notice({
       project = info.project,
       level = 'warn',
       code = 'confirm',
       key = key,
-      text = text:format(info.id, from, info.target, info.id),
+      text = text:format(state.hop_name(info), info.id),
     })
   elseif waited and info.state ~= 'queued' then
     notify.settled(info.project, key)

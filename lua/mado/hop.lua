@@ -25,7 +25,7 @@ local steps = { 'fired', 'extracted', 'transformed', 'typing', 'submitted', 'acc
 ---@param hop mado.HopInfo
 ---@return string[]
 function M.lines(hop)
-  local from = hop.source == '' and 'you' or hop.source
+  local from = require('mado.state').sender(hop)
   local out = { ('# Hop %d: %s → %s, %s'):format(hop.id, from, hop.target, hop.state), '' }
   local function say(...)
     out[#out + 1] = string.format(...)

@@ -69,11 +69,10 @@ local severity = { failed = 'E', stopped = 'E', unconfirmed = 'W', held = 'W' }
 ---One line on a hop.
 ---@param hop mado.HopInfo
 function M.line(hop)
-  local from = hop.source == '' and 'you' or hop.source
   local line = ('%s  #%d  %s → %s  %s  %s'):format(
     clock(hop.times.fired),
     hop.id,
-    from,
+    state.sender(hop),
     hop.target,
     hop.state,
     hop.how

@@ -134,11 +134,18 @@ function M.background(text, level, key)
   emit(text, level, key)
 end
 
+---What a notice goes by: keys are those of one project.
+---@param project string
+---@param key string for example `agent:3`
+function M.key(project, key)
+  return project .. '\n' .. key
+end
+
 ---Shows a notice of the host, once per key for as long as its text stays the same.
 ---@param notice mado.Notice
 ---@return boolean shown
 function M.notice(notice)
-  local key = notice.project .. '\n' .. notice.key
+  local key = M.key(notice.project, notice.key)
   if said[key] == notice.text then
     return false
   end
@@ -155,14 +162,12 @@ end
 ---whichever comes second is left out.
 ---@param hop mado.HopInfo
 function M.hop(hop)
-  local from = hop.source == '' and 'you' or hop.source
-  local route = ('hop %d, %s → %s'):format(hop.id, from, hop.target)
+  local name = require('mado.state').hop_name(hop)
   if hop.state ~= 'failed' then
     local why = hop.reason_text ~= '' and ': ' .. hop.reason_text or ''
-    return M.info(('%s, is %s%s'):format(route, hop.state, why))
+    return M.info(('%s, is %s%s'):format(name, hop.state, why))
   end
-  local key, text =
-    hop.project .. '\n' .. 'hop:' .. hop.id, ('%s: %s'):format(route, hop.reason_text)
+  local key, text = M.key(hop.project, 'hop:' .. hop.id), ('%s: %s'):format(name, hop.reason_text)
   if said[key] == text then
     return
   end
@@ -178,7 +183,7 @@ end
 ---@param project string
 ---@param key string for example `agent:3`
 function M.settled(project, key)
-  key = project .. '\n' .. key
+  key = M.key(project, key)
   said[key], records[key] = nil, nil
 end
 

@@ -135,6 +135,18 @@ function M.route_name(route)
   return route.source .. '->' .. route.target
 end
 
+---Who a hop comes from.
+---@param hop mado.HopInfo
+function M.sender(hop)
+  return hop.source == '' and 'you' or hop.source
+end
+
+---A hop as messages name it.
+---@param hop mado.HopInfo
+function M.hop_name(hop)
+  return ('hop %d, %s → %s'):format(hop.id, M.sender(hop), hop.target)
+end
+
 -- What a phase looks like in the statusline: short, and without colour.
 local marks =
   { starting = '…', idle = '✓', busy = '▶', asking = '?', unknown = '⁇', exited = '✗' }

@@ -5,13 +5,22 @@ use super::io::{Effect, Spawn};
 use super::profile::Profile;
 use crate::core::agent::Agent;
 use crate::proto::{
-    AgentId, ClientId, ErrorInfo, OpenParams, Reply, Request, RequestResult, RouteOptions,
+    AgentId, ClientId, ErrorInfo, HopId, OpenParams, Reply, Request, RequestResult, RouteOptions,
 };
 
 pub(super) type Res = Result<Option<Reply>, ErrorInfo>;
 
 pub(super) fn err(code: &str, message: impl Into<String>, remedy: impl Into<String>) -> ErrorInfo {
     ErrorInfo::new(code, message, remedy)
+}
+
+pub(super) fn unknown_hop(id: HopId) -> ErrorInfo {
+    err("unknown_hop", format!("there is no hop {id}"), ":Mado log lists them")
+}
+
+/// How a person resumes one hop, in the editor and in a shell.
+pub(super) fn resume_command(id: HopId) -> String {
+    format!(":Mado resume hop={id} (mado resume --hop {id})")
 }
 
 impl Hub {

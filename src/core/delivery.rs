@@ -6,6 +6,7 @@
 //! now, to press it a third time, to touch a composer that holds anything it did not type itself.
 
 use super::agent::Paste;
+use super::commands::resume_command;
 use super::hop::{Hop, Left, PASTE_END, PASTE_START};
 use super::hub::Hub;
 use super::timing::Timing;
@@ -145,9 +146,7 @@ impl Hub {
             }
         }
         if hop.confirm {
-            let id = hop.id();
-            let text =
-                format!("waits for your yes: :Mado resume hop={id} (mado resume --hop {id})");
+            let text = format!("waits for your yes: {}", resume_command(hop.id()));
             return because("confirm", text);
         }
         None

@@ -1,6 +1,7 @@
 //! Agents coming and going, and what a former host left behind.
 
 use super::agent::{Agent, LastAnswer, Outcome};
+use super::commands::resume_command;
 use super::hop::Hop;
 use super::hub::Hub;
 use super::io::{Effect, RestoredHop};
@@ -276,9 +277,8 @@ impl Hub {
                 self.finish(id, HopState::Failed, "in_doubt", text);
             } else if let Some(h) = self.hops.get_mut(&id) {
                 h.info.state = HopState::Held;
-                let text = format!(
-                    "the host died before its Enter; :Mado resume hop={id} (mado resume --hop {id}) sends it"
-                );
+                let how = resume_command(id);
+                let text = format!("the host died before its Enter; {how} sends it");
                 h.reason(now, "host_died", text);
                 self.record(id, None);
             }

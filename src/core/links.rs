@@ -1,14 +1,14 @@
 //! Requests about routes: making, changing, pausing, resuming them.
 
 use super::agent::Agent;
-use super::commands::{Res, err};
+use super::commands::{Res, err, unknown_hop};
 use super::delivery::Delivery;
 use super::hub::Hub;
 use super::io::Effect;
 use super::route::Route;
 use crate::proto::{
     AgentId, ClientId, ClientKind, ConnectParams, ErrorInfo, HopId, HopState, PauseParams, Reply,
-    RouteId, RouteOptions, Rung, Trigger,
+    RouteId, RouteOptions, RouteState, Rung, Trigger,
 };
 
 impl Hub {
@@ -207,13 +207,11 @@ impl Hub {
 
     /// A hop that a former host left before its Enter, or that waits for a yes.
     pub(super) fn resume_hop(&mut self, project: &str, id: HopId) -> Res {
-        let unknown =
-            || err("unknown_hop", format!("there is no hop {id}"), ":Mado log lists them");
-        let hop = self.hops.get(&id).ok_or_else(unknown)?;
+        let hop = self.hops.get(&id).ok_or_else(|| unknown_hop(id))?;
         if hop.confirm && !hop.is_final() {
             let route = hop.route.and_then(|r| self.routes.get(&r));
             let paused = self.paused.contains(project)
-                || route.is_some_and(|r| r.state() == crate::proto::RouteState::Paused);
+                || route.is_some_and(|r| r.state() == RouteState::Paused);
             let said = if paused {
                 format!("hop {id} goes on when its route does: :Mado resume")
             } else {

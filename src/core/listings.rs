@@ -1,7 +1,7 @@
 //! Listings, and finding agents and routes by what people call them.
 
 use super::agent::Agent;
-use super::commands::{Res, err};
+use super::commands::{Res, err, unknown_hop};
 use super::hub::Hub;
 use super::route::Route;
 use crate::proto::{
@@ -30,9 +30,7 @@ impl Hub {
             None => None,
         };
         if let Some(id) = p.hop {
-            let hop = self.hops.get(&id).ok_or_else(|| {
-                err("unknown_hop", format!("there is no hop {id}"), ":Mado log lists them")
-            })?;
+            let hop = self.hops.get(&id).ok_or_else(|| unknown_hop(id))?;
             return Ok(Some(Reply::Hops(vec![hop.info.clone()])));
         }
         let limit = if p.limit == 0 { 200 } else { p.limit };

@@ -58,13 +58,11 @@ impl Hub {
         }
         let stand_in = agent.profile.composer.placeholder.as_ref();
         let whole = composer.hidden == 0 && stand_in.is_none_or(|p| !p.is_match(&composer.text));
+        let untouched = agent.human_at.is_none_or(|at| at < left.at);
         // What cannot be seen whole could have been changed by a person since.
-        let trusted = whole || agent.human_at.is_none_or(|at| at < left.at);
+        let trusted = whole || untouched;
         let ours = agent.holds(&left.pieces) == Some(Holds::Ours)
-            || (left.clearing
-                && whole
-                && agent.human_at.is_none_or(|at| at < left.at)
-                && begins(&left.pieces, &composer.text));
+            || (left.clearing && whole && untouched && begins(&left.pieces, &composer.text));
         if trusted && ours {
             self.clear_step(id, 0);
         } else {

@@ -52,7 +52,8 @@ pub fn request(value: Value) -> Result<Request, ErrorInfo> {
                 Segment::Enum { .. } | Segment::Unknown => {}
             }
         }
-        let (inner, mut error) = (e.inner().to_string(), bad(format!("{path}: {}", e.inner())));
+        let inner = e.inner().to_string();
+        let mut error = bad(format!("{path}: {inner}"));
         // A key that is not known may be one of another version; a wrong value is the user's own.
         let wrong = ["unknown variant", "invalid type", "invalid value"];
         if path.contains('.') && wrong.iter().any(|s| inner.starts_with(s)) {

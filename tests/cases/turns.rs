@@ -157,12 +157,7 @@ fn a_restarted_agents_turns_are_not_taken_for_those_before() {
     let b = w.demo("b", &["--think", "0"]);
     let first = w.send("b", "one");
     w.wait_state(first, "answered");
-    let pid = w.pid("b");
-    w.ask("restart", json!({"agent": "b"}));
-    w.wait("another process", || {
-        let agent = w.agent("b");
-        (agent["phase"] == "idle" && agent["pid"] != pid && agent["pid"] != 0).then_some(())
-    });
+    w.restart("b");
     let second = w.send("b", "two");
     let done = w.wait_state(second, "answered");
     assert_ne!(w.hop(first)["answered_by"], done["answered_by"]);

@@ -164,6 +164,16 @@ impl World {
         self.agent(name)["pid"].as_u64().unwrap() as u32
     }
 
+    /// Starts an agent again and waits until its new process is idle.
+    pub fn restart(&self, name: &str) {
+        let pid = self.pid(name);
+        self.ask("restart", json!({"agent": name}));
+        self.wait("another process", || {
+            let agent = self.agent(name);
+            (agent["phase"] == "idle" && agent["pid"] != pid && agent["pid"] != 0).then_some(())
+        });
+    }
+
     /// Waits for an agent's phase.
     pub fn wait_phase(&self, name: &str, phase: &str) -> Value {
         self.wait(&format!("{name} to be {phase}"), || {

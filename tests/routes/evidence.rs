@@ -66,12 +66,7 @@ async fn real_claude_is_followed_through_clear_and_resume() {
     w.wait_phase("a", "idle");
     let second = turn(2, "after the clear");
     assert_ne!(first, second);
-    let pid = w.pid("a");
-    w.ask("restart", json!({"agent": "a"}));
-    w.wait("another process", || {
-        let agent = w.agent("a");
-        (agent["phase"] == "idle" && agent["pid"] != pid && agent["pid"] != 0).then_some(())
-    });
+    w.restart("a");
     let route_again = w.route(route);
     if route_again["state"] == "stopped" {
         w.ask("resume", json!({"route": route.to_string()}));

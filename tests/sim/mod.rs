@@ -407,16 +407,23 @@ impl Sim {
         });
     }
 
-    /// A person interrupts the open turn: no Stop, the status goes idle, the record says so later.
-    pub fn interrupt(&mut self, agent: AgentId) {
+    /// Ends the open turn, if there is one, with this row instead of an answer. Returns the turn.
+    fn cut_short(&mut self, agent: AgentId, row: &str) -> Option<String> {
         let fake = self.fake(agent);
         if !fake.busy || fake.over == fake.turn {
-            return;
+            return None;
         }
         fake.over = fake.turn;
         (fake.busy, fake.title) = (false, "✳ x".into());
-        fake.rows.push("  ⎿  Interrupted · What should Claude do instead?".into());
-        let turn = format!("t{}", fake.turn);
+        fake.rows.push(row.into());
+        Some(format!("t{}", fake.turn))
+    }
+
+    /// A person interrupts the open turn: no Stop, the status goes idle, the record says so later.
+    pub fn interrupt(&mut self, agent: AgentId) {
+        let row = "  ⎿  Interrupted · What should Claude do instead?";
+        let Some(turn) = self.cut_short(agent, row) else { return };
+        let fake = self.fake(agent);
         let (status, records) = (fake.status, fake.records);
         let lag = (fake.status_ms, fake.record_ms);
         self.show(agent);
@@ -436,14 +443,8 @@ impl Sim {
 
     /// The open turn fails with an error of the model's service.
     pub fn fail(&mut self, agent: AgentId) {
+        let Some(turn) = self.cut_short(agent, "● API Error: 529 Overloaded") else { return };
         let fake = self.fake(agent);
-        if !fake.busy || fake.over == fake.turn {
-            return;
-        }
-        fake.over = fake.turn;
-        (fake.busy, fake.title) = (false, "✳ x".into());
-        fake.rows.push("● API Error: 529 Overloaded".into());
-        let turn = format!("t{}", fake.turn);
         let (hooks, status, records) = (fake.hooks, fake.status, fake.records);
         let lag = (fake.hook_ms, fake.status_ms, fake.record_ms);
         self.show(agent);
