@@ -39,6 +39,9 @@ step "build" cargo build --quiet --all-targets --locked
 export LC_ALL=C.UTF-8 CARGO_NET_OFFLINE=true
 # A failing wait panics with the screen it saw; the backtrace of the async runtime only hides that.
 export RUST_BACKTRACE=${MADO_TEST_BACKTRACE:-0}
+# The same generated cases in every run, so that a change is judged by itself and not by its luck.
+# PROPTEST_CASES asks for a hunt: that many cases, new ones each time.
+if [[ -z ${PROPTEST_CASES:-} ]]; then export PROPTEST_RNG_SEED=${PROPTEST_RNG_SEED:-1835099247}; fi
 unset MADO_STATE_DIR MADO_RUNTIME_DIR MADO_CONFIG MADO_HOME MADO_BIN MADO_TIMING MADO_TRACE \
   MADO_CRASH_AT MADO_AGENT_ID NVIM TMUX CLAUDE_CONFIG_DIR CODEX_HOME
 

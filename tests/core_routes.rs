@@ -801,6 +801,20 @@ fn a_chain_keeps_its_count_however_many_others_pass() {
 }
 
 #[test]
+fn a_text_that_no_composer_can_show_is_refused_before_a_byte_of_it() {
+    // A variation selector, a joiner, a zero-width space: nothing would be seen before the Enter.
+    for text in ["\u{fe00}", "\u{200d}\u{200b}", " \u{fe0f}\n", "\u{301}"] {
+        let mut sim = Sim::new();
+        let a = sim.open("a", ALL);
+        let hop = sim.send("a", text);
+        sim.run(60_000);
+        let h = sim.hop(hop);
+        assert_eq!((h.state, h.reason_code.as_str()), (HopState::Failed, "empty"), "{text:?}");
+        assert!(sim.fake(a).writes.is_empty(), "{text:?}");
+    }
+}
+
+#[test]
 fn a_turn_without_output_hands_nothing_on() {
     let mut sim = Sim::new();
     let a = sim.open("a", r#""hook", "screen""#);

@@ -259,7 +259,7 @@ impl Hub {
         {
             return Some(hop);
         }
-        if firing.answer.trim().is_empty() {
+        if text::fold(&firing.answer).is_empty() {
             let id = self.new_hop(route_id, &firing);
             self.finish(id, HopState::Failed, "empty", "the turn showed no output to hand on");
             return Some(id);
@@ -356,7 +356,9 @@ impl Hub {
         for note in removed.note().into_iter().chain(defused) {
             hop.note(note);
         }
-        if out.trim().is_empty() {
+        // A text of marks alone (a variation selector, a joiner) leaves the composer empty, so there
+        // would be nothing to see before an Enter.
+        if text::fold(trimmed).is_empty() {
             self.finish(id, HopState::Failed, "empty", "there is no text to deliver");
             return false;
         }
