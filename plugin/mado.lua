@@ -34,6 +34,8 @@ local subcommands = {
   { 'resume', plug = true },
   { 'toggle', plug = true },
   { 'fire' },
+  { 'preview', plug = true },
+  { 'drop' },
   { 'handoff' },
   { 'send', range = true },
   { 'answer', plug = true },

@@ -401,7 +401,7 @@ impl World {
             }
             Op::Fire(n) => {
                 let Some(route) = route(self, *n) else { return };
-                let p = FireParams { project: PROJECT.into(), route };
+                let p = FireParams { project: PROJECT.into(), route, confirm: false };
                 let _ = self.sim.request(EDITOR, Request::Fire(p));
             }
             Op::Interrupt(n) => {

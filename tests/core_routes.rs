@@ -442,7 +442,8 @@ fn a_turn_that_the_program_starts_itself_stays_in_the_chain() {
 fn fire_and_handoff_use_the_last_answer() {
     let (mut sim, a, b) = pair();
     let route = sim.connect("a", "b", wrap("[{output}]", Trigger::OnIdle));
-    let fire = || Request::Fire(FireParams { project: PROJECT.into(), route: "1".into() });
+    let fire =
+        || Request::Fire(FireParams { project: PROJECT.into(), route: "1".into(), confirm: false });
     let e = sim.request(EDITOR, fire()).unwrap_err();
     assert_eq!(e.code, "no_answer");
     sim.human_prompt(a, "p");

@@ -170,7 +170,10 @@ fn a_route_into_a_shell_waits_for_a_persons_yes() {
     sim.pause();
     let p = PauseParams { project: sim::PROJECT.into(), route: None, hop: Some(hop.id) };
     let said = sim.request(sim::EDITOR, Request::Resume(p)).unwrap();
-    assert!(matches!(&said, Reply::Said(text) if text.contains("when its route does")), "{said:?}");
+    assert!(
+        matches!(&said, Reply::Said(text) if text.contains("not yet: paused; :Mado resume")),
+        "{said:?}"
+    );
     sim.run(5_000);
     assert!(sim.fake(s).writes.is_empty());
     sim.resume();

@@ -7,8 +7,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use mado::proto::{
-    AgentInfo, AnswerReply, Dispatch, ErrorInfo, HelloReply, HopId, HopInfo, HopTimes, Notice,
-    QueueItem, RouteId, RouteInfo, RouteOptions, RouteState, Transform, Trigger,
+    AgentInfo, AnswerReply, Dispatch, ErrorInfo, HelloReply, HopId, HopInfo, HopStep, HopTimes,
+    Notice, QueueItem, RouteId, RouteInfo, RouteOptions, RouteState, Transform, Trigger,
 };
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -63,7 +63,7 @@ macro_rules! files {
     };
 }
 
-files!(commands_test, config_test, events_test, help_test, window_test);
+files!(commands_test, config_test, events_test, help_test, preview_test, window_test);
 
 fn read(path: &str) -> String {
     std::fs::read_to_string(Path::new(ROOT).join(path)).unwrap()
@@ -135,6 +135,9 @@ fn the_lua_types_have_the_fields_that_the_host_sends() {
         prompt: text(),
         turn: text(),
         answered_by: text(),
+        accepted_as: text(),
+        steps: vec![HopStep::default()],
+        steps_lost: 1,
         notes: vec![String::new()],
         ..HopInfo::default()
     };
@@ -147,6 +150,7 @@ fn the_lua_types_have_the_fields_that_the_host_sends() {
     let error = ErrorInfo::new("", "", "");
     assert_eq!(lua_fields(&types, "Error"), json_keys(&error));
     let item = QueueItem {
+        source: String::new(),
         hop: HopId(1),
         target: String::new(),
         project: String::new(),

@@ -12,6 +12,14 @@ function kinds.hop(buf, rest)
   require('mado.hop').read(buf, id)
 end
 
+function kinds.preview(buf, rest)
+  local id = tonumber(rest)
+  if not id then
+    return ('"%s" is no number of a hop'):format(rest)
+  end
+  return require('mado.preview').read(buf, id)
+end
+
 function kinds.answer(buf, rest)
   vim.bo[buf].buftype = 'nofile'
   require('mado.verbs').answer({ agent = rest }, function(reply, problem)
@@ -56,7 +64,7 @@ function M.read(buf, name)
   if kinds[kind] then
     problem = kinds[kind](buf, rest)
   else
-    problem = ('%s: expected mado://hop/{id}, mado://agent/{name} or mado://answer/{name}'):format(
+    problem = ('%s: expected mado://hop/{id}, mado://preview/{id}, mado://agent/{name} or mado://answer/{name}'):format(
       name
     )
   end

@@ -97,6 +97,14 @@ local function say_hop(hop)
   notify().hop(hop)
 end
 
+-- The number of a hop, as a person typed it.
+local function hop_number(command, text)
+  if text and not require('mado.resolve').is_id(text) then
+    fail(command, ('hop must be a whole number from 1 on, not "%s"'):format(text))
+  end
+  return tonumber(text)
+end
+
 local function agent_command(verb, usage)
   return {
     usage = usage,
@@ -213,13 +221,34 @@ M.table = {
     keys = { 'hop' },
     run = function(self, c)
       local words, o = sort_words(self, c, 1)
-      if o.hop and not require('mado.resolve').is_id(o.hop) then
-        fail(self, ('hop must be a whole number from 1 on, not "%s"'):format(o.hop))
-      end
-      call('resume', { route = words[1], hop = tonumber(o.hop) })
+      call('resume', { route = words[1], hop = hop_number(self, o.hop) })
     end,
   },
   fire = route_command('fire', say_hop),
+  preview = {
+    usage = 'preview [route] [hop=N]',
+    args = { 'route' },
+    keys = { 'hop' },
+    run = function(self, c)
+      local words, o = sort_words(self, c, 1)
+      call('preview', { route = words[1], hop = hop_number(self, o.hop) }, function(hop)
+        if hop.state ~= 'queued' then
+          say_hop(hop)
+        end
+      end)
+    end,
+  },
+  drop = {
+    usage = 'drop {hop}',
+    args = { 'hop' },
+    run = function(self, c)
+      local words = sort_words(self, c, 1)
+      if not words[1] then
+        fail(self, 'drop needs the number of a hop')
+      end
+      call('drop', { hop = hop_number(self, words[1]) })
+    end,
+  },
   handoff = {
     usage = 'handoff [source] {target} [text]',
     args = { 'agent', 'agent' },

@@ -9,6 +9,18 @@ local function commands()
   return require('mado.commands')
 end
 
+-- The numbers of the hops that have not been submitted.
+local function waiting_hops()
+  local state, project = require('mado.state'), require('mado.project').current()
+  local ids = {}
+  for _, hop in ipairs(state.hops(project)) do
+    if hop.state == 'held' or hop.state == 'queued' or hop.state == 'typing' then
+      ids[#ids + 1] = tostring(hop.id)
+    end
+  end
+  return ids
+end
+
 local kinds = {
   agent = function()
     local state, project = require('mado.state'), require('mado.project').current()
@@ -54,6 +66,9 @@ local kinds = {
   transform = function()
     return require('mado.options').transforms
   end,
+  hop = function()
+    return waiting_hops()
+  end,
   host = function()
     return { 'status', 'restart', 'stop' }
   end,
@@ -66,14 +81,7 @@ local function values(key, lead)
   elseif key == 'cwd' then
     return vim.fn.getcompletion(lead, 'dir')
   elseif key == 'hop' then
-    local state, project = require('mado.state'), require('mado.project').current()
-    local ids = {}
-    for _, hop in ipairs(state.hops(project)) do
-      if hop.state == 'held' or hop.state == 'queued' then
-        ids[#ids + 1] = tostring(hop.id)
-      end
-    end
-    return ids
+    return waiting_hops()
   end
   return require('mado.options').values(key)
 end

@@ -31,7 +31,7 @@ function M.changed()
   vim.schedule(function()
     refresh_due = false
     -- Only what has been loaded can be showing something.
-    for _, name in ipairs({ 'mado.log', 'mado.hop' }) do
+    for _, name in ipairs({ 'mado.log', 'mado.hop', 'mado.preview' }) do
       if package.loaded[name] then
         package.loaded[name].refresh()
       end
@@ -138,7 +138,7 @@ local function ask_for_yes(info, before)
   local waited = before and before.state == 'queued' and before.reason_code == 'confirm'
   local notify, key = require('mado.notify'), 'confirm:' .. info.id
   if waits and not waited then
-    local text = '%s, waits for your yes; :Mado resume hop=%d'
+    local text = '%s, waits for your yes; :Mado preview hop=%d'
     notify.notice({
       project = info.project,
       level = 'warn',

@@ -20,6 +20,23 @@ local function fenced(out, text)
   out[#out + 1] = fence
 end
 
+-- What was seen and done, each with its time after the first.
+local function audit(say, hop)
+  local list = hop.steps or {}
+  if #list == 0 then
+    return
+  end
+  say('')
+  say('## Audit (what was seen and done)')
+  say('')
+  for i, step in ipairs(list) do
+    if i > 1 and (hop.steps_lost or 0) > 0 and i == #list - 59 then
+      say('- (%d more steps)', hop.steps_lost)
+    end
+    say('- `%+8d ms` %s: %s', step.at - list[1].at, step.kind, step.text)
+  end
+end
+
 local steps = { 'fired', 'extracted', 'transformed', 'typing', 'submitted', 'accepted', 'answered' }
 
 ---@param hop mado.HopInfo
@@ -59,6 +76,9 @@ function M.lines(hop)
   if hop.reason_text ~= '' then
     say('- why: %s (`%s`)', hop.reason_text, hop.reason_code)
   end
+  if hop.accepted_as then
+    say('- began turn: %s', hop.accepted_as)
+  end
   if hop.answered_by then
     say('- answered by turn: %s', hop.answered_by)
   end
@@ -80,6 +100,7 @@ function M.lines(hop)
     say('|---|---|')
     vim.list_extend(out, times)
   end
+  audit(say, hop)
   -- A text from elsewhere may hold anything but a line end here.
   return vim.split(table.concat(out, '\n'), '\n')
 end

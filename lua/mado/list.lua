@@ -135,9 +135,15 @@ function M.queue(list)
   if #list == 0 then
     return require('mado.notify').info('nothing waits')
   end
-  local rows = { { 'target', 'hop', 'age', 'waits for' } }
+  local rows = { { 'target', 'hop', 'from', 'age', 'waits for' } }
   for _, item in ipairs(list) do
-    rows[#rows + 1] = { item.target, tostring(item.hop), M.age(item.age_ms), item.waiting_for }
+    rows[#rows + 1] = {
+      item.target,
+      tostring(item.hop),
+      require('mado.state').sender(item),
+      M.age(item.age_ms),
+      item.waiting_for,
+    }
   end
   echo(rows)
 end

@@ -7,7 +7,7 @@ local err = require('mado.err')
 local host = require('mado.host')
 
 ---Must equal the host's; a test holds it.
-M.PROTOCOL = 1
+M.PROTOCOL = 2
 
 -- How long a host may take to answer `hello`, and how often a lost connection is looked for, milliseconds.
 -- Neovim has no event for a closed channel.

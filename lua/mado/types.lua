@@ -71,6 +71,13 @@ error('this file holds types only and is never loaded')
 ---@field accepted integer?
 ---@field answered integer?
 
+---@alias mado.StepKind 'evidence'|'look'|'write'|'enter'|'receipt'|'person'
+
+---@class mado.HopStep
+---@field at integer milliseconds since the epoch
+---@field kind mado.StepKind
+---@field text string
+
 ---@class mado.HopInfo
 ---@field id integer
 ---@field route integer? none for a send or a hand-off
@@ -88,12 +95,16 @@ error('this file holds types only and is never loaded')
 ---@field answer string?
 ---@field prompt string?
 ---@field turn string?
+---@field accepted_as string?
 ---@field answered_by string?
 ---@field notes string[]?
+---@field steps mado.HopStep[]?
+---@field steps_lost integer?
 ---@field times mado.HopTimes
 
 ---@class mado.QueueItem
 ---@field hop integer
+---@field source string empty for a send from a person
 ---@field target string
 ---@field project string
 ---@field waiting_for string

@@ -348,6 +348,61 @@ M.resume =
 ---Pauses or resumes everything of the project.
 M.toggle = plain('toggle', pausing, 'route', pause_params)
 
+---Opens the prompt of a hop that waits for a yes; where none waits, fires the route and asks.
+function M.preview(given, cb)
+  cb = cb or report
+  local allowed = { route = 'string', hop = 'id', project = 'string' }
+  local o, problem = options('preview', given, allowed, 'route')
+  if not o then
+    return nil, problem
+  end
+  local preview = require('mado.preview')
+  local function show(hop)
+    split.when_free(function()
+      local failed = preview.open(hop)
+      cb(not failed and hop or nil, failed)
+    end)
+  end
+  return with_host(o, cb, function(project)
+    local hop = preview.waiting(project, o.route)[1]
+    if o.hop then
+      hop = state.hop_by_id(o.hop)
+      if not hop or not vim.list_contains(preview.waiting(project), hop) then
+        local text = ('hop %d waits for no yes'):format(o.hop)
+        return cb(nil, err.new('not_waiting', text, ':Mado queue lists what waits'))
+      end
+    end
+    if hop then
+      return show(hop)
+    end
+    ask(project, 'fire', { route = o.route or '', confirm = true }, function(info, failed)
+      if failed then
+        return cb(nil, failed)
+      elseif info.state ~= 'queued' then
+        -- A guard stopped it, and the route has said so.
+        return cb(info)
+      end
+      state.hop(info)
+      show(info)
+    end)
+  end)
+end
+
+local one_hop = { hop = 'id', project = 'string' }
+
+---Takes a hop that has not been submitted out of its queue, for good.
+function M.drop(given, cb)
+  local o, problem = options('drop', given, one_hop, 'hop')
+  if not o then
+    return nil, problem
+  elseif not o.hop then
+    return nil, err.new('bad_argument', 'drop: hop is missing', ':Mado queue lists what waits')
+  end
+  return plain('drop', one_hop, nil, function(p)
+    return { hop = p.hop }
+  end)(o, cb)
+end
+
 ---Sends a source's last answer once, without a route.
 function M.handoff(given, cb)
   cb = cb or report

@@ -245,6 +245,25 @@ pub enum Command {
         /// The route
         #[arg(default_value = "")]
         route: String,
+        /// Let a person say yes before it is typed
+        #[arg(long)]
+        confirm: bool,
+        #[command(flatten)]
+        scope: Scope,
+    },
+    /// Say yes to a hop that waits for it, as it is or with a text of your own
+    Approve {
+        /// The hop
+        hop: u64,
+        /// The prompt instead of the one that was made; `-` reads standard input
+        text: Vec<String>,
+        #[command(flatten)]
+        scope: Scope,
+    },
+    /// Take a hop that has not been submitted out of its queue, for good
+    Drop {
+        /// The hop
+        hop: u64,
         #[command(flatten)]
         scope: Scope,
     },
@@ -354,6 +373,8 @@ impl Command {
             | Command::Resume { scope, .. }
             | Command::Toggle { scope, .. }
             | Command::Fire { scope, .. }
+            | Command::Approve { scope, .. }
+            | Command::Drop { scope, .. }
             | Command::Handoff { scope, .. }
             | Command::Rename { scope, .. }
             | Command::Close { scope, .. }

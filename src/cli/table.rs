@@ -159,9 +159,19 @@ pub fn queue(items: &[QueueItem]) {
         return out::line("nothing waits");
     }
     let row = |q: &QueueItem| {
-        vec![q.target.clone(), q.hop.to_string(), span(q.age_ms), q.waiting_for.clone()]
+        let from = if q.source.is_empty() { "you" } else { &q.source };
+        vec![
+            q.target.clone(),
+            q.hop.to_string(),
+            from.to_owned(),
+            span(q.age_ms),
+            q.waiting_for.clone(),
+        ]
     };
-    print(&["TARGET", "HOP", "FOR", "WAITING FOR"], &items.iter().map(row).collect::<Vec<_>>());
+    print(
+        &["TARGET", "HOP", "FROM", "FOR", "WAITING FOR"],
+        &items.iter().map(row).collect::<Vec<_>>(),
+    );
 }
 
 /// One hop, all of it.
@@ -179,6 +189,11 @@ pub fn hop(h: &HopInfo) {
                 out::line(&format!("    {line}"));
             }
         }
+    }
+    let begun = h.steps.first().map_or(0, |s| s.at);
+    for step in &h.steps {
+        let after = step.at.saturating_sub(begun);
+        out::line(&format!("  +{after:>6} ms  {:<8}  {}", name(step.kind), step.text));
     }
 }
 

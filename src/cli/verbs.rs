@@ -5,8 +5,9 @@ use super::client::{Client, unexpected};
 use super::{attach, out, serve, table};
 use mado::host::paths::{Paths, project_of};
 use mado::proto::{
-    AgentParams, ErrorInfo, FireParams, HandoffParams, HopId, HopsParams, ListParams, OpenParams,
-    PauseParams, RenameParams, Reply, Request, RouteParams, ScopeParams, SendParams,
+    AgentParams, ApproveParams, ErrorInfo, FireParams, HandoffParams, HopId, HopParams, HopsParams,
+    ListParams, OpenParams, PauseParams, RenameParams, Reply, Request, RouteParams, ScopeParams,
+    SendParams,
 };
 use serde_json::{Map, Value, json};
 use std::io::Read;
@@ -86,12 +87,21 @@ pub fn run(command: Command) -> Result<ExitCode, ErrorInfo> {
         Command::Toggle { route, scope } => {
             simple(&scope, |project| Request::Toggle(PauseParams { project, route, hop: None }))?;
         }
-        Command::Fire { route, scope } => {
-            simple(&scope, |project| Request::Fire(FireParams { project, route }))?;
+        Command::Fire { route, confirm, scope } => {
+            simple(&scope, |project| Request::Fire(FireParams { project, route, confirm }))?;
         }
         Command::Handoff { source, target, text, scope } => simple(&scope, |project| {
             Request::Handoff(HandoffParams { project, source, target, text })
         })?,
+        Command::Approve { hop, text, scope } => {
+            let prompt = (!text.is_empty()).then(|| text_or_stdin(&text)).transpose()?;
+            simple(&scope, |project| {
+                Request::Approve(ApproveParams { project, hop: HopId(hop), prompt })
+            })?;
+        }
+        Command::Drop { hop, scope } => {
+            simple(&scope, |project| Request::Drop(HopParams { project, hop: HopId(hop) }))?;
+        }
         Command::Rename { agent, name, scope } => {
             simple(&scope, |project| Request::Rename(RenameParams { project, agent, name }))?;
         }

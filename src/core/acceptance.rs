@@ -6,7 +6,7 @@ use super::hub::Hub;
 use super::text;
 use crate::core::io::Effect;
 use crate::core::profile::ComposerKind;
-use crate::proto::{AgentId, HopId, HopState, Phase, Rung};
+use crate::proto::{AgentId, HopId, HopState, Phase, Rung, StepKind};
 
 impl Hub {
     /// The target's record or screen shows that a turn began with the delivery's prompt.
@@ -17,6 +17,11 @@ impl Hub {
         self.out.push(Effect::HoldSize { agent: id, hold: false });
         let hop = self.hops.get_mut(&delivery.hop)?;
         hop.enter(now, HopState::Accepted, "accepted", format!("its turn began ({})", rung.name()));
+        let turn = self.agents.get(&id).and_then(|a| a.turn.as_ref()).and_then(|t| t.id.clone());
+        let name = turn.as_ref().map(|t| format!(" {t}")).unwrap_or_default();
+        hop.info.accepted_as = turn;
+        let step = format!("the {} shows that turn{name} began with this prompt", rung.name());
+        self.step_of(delivery.hop, StepKind::Receipt, step);
         self.record(delivery.hop, None);
         self.publish_hop(delivery.hop);
         Some(delivery.hop)

@@ -74,7 +74,9 @@ impl Hub {
                     Err(e) => Err(e),
                 }
             }
-            Request::Fire(p) => self.fire_now(&p.project, &p.route),
+            Request::Fire(p) => self.fire_now(&p.project, &p.route, p.confirm),
+            Request::Approve(p) => self.approve(&p),
+            Request::Drop(p) => self.drop_hop(&p.project, p.hop),
             Request::Handoff(p) => {
                 self.handoff(&p.project, &p.source, &p.target, p.text.as_deref(), inside)
             }

@@ -10,7 +10,7 @@ use super::route::{Armed, Route};
 use super::text;
 use crate::proto::{
     AgentId, HopId, HopInfo, HopState, Level, Phase, RouteId, RouteInfo, RouteState, Rung,
-    Transform, Trigger,
+    StepKind, Transform, Trigger,
 };
 use std::collections::BTreeMap;
 
@@ -125,7 +125,14 @@ impl Hub {
         for hop in &turn.hops {
             if let Some(h) = self.hops.get_mut(hop) {
                 h.info.answered_by.clone_from(&name);
+                // A screen named no turn when it began.
+                if h.info.accepted_as.is_none() {
+                    h.info.accepted_as.clone_from(&turn.id);
+                }
             }
+            let named = name.as_ref().map(|n| format!(" {n}")).unwrap_or_default();
+            let step = format!("the {} says that turn{named} ended with an answer", rung.name());
+            self.step_of(*hop, StepKind::Receipt, step);
             self.finish(*hop, HopState::Answered, "answered", "its turn ended with an answer");
         }
         for route_id in self.routes_from(id) {
@@ -239,7 +246,16 @@ impl Hub {
             since: now.mono,
             done: None,
         };
+        let (source, name) = (hop.info.source.clone(), hop.info.turn.clone());
         self.hops.insert(id, hop);
+        let of = name.map(|n| format!(" {n}")).unwrap_or_default();
+        let from = self.routes.get(&route_id).map(|r| r.source);
+        let ended = from.and_then(|s| self.ended_at(s, firing.seq));
+        let step = match firing.rung {
+            Rung::Manual => format!("a person asked for the last answer of {source}, turn{of}"),
+            rung => format!("the {} of {source}, turn{of}", rung.name()),
+        };
+        self.step_at(id, ended.unwrap_or(now.wall), StepKind::Evidence, step);
         id
     }
 

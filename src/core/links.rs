@@ -8,7 +8,7 @@ use super::io::Effect;
 use super::route::Route;
 use crate::proto::{
     AgentId, ClientId, ClientKind, ConnectParams, ErrorInfo, HopId, HopState, PauseParams, Reply,
-    RouteId, RouteOptions, RouteState, Rung, Trigger,
+    RouteId, RouteOptions, Rung, Trigger,
 };
 
 impl Hub {
@@ -209,17 +209,14 @@ impl Hub {
     pub(super) fn resume_hop(&mut self, project: &str, id: HopId) -> Res {
         let hop = self.hops.get(&id).ok_or_else(|| unknown_hop(id))?;
         if hop.confirm && !hop.is_final() {
-            let route = hop.route.and_then(|r| self.routes.get(&r));
-            let paused = self.paused.contains(project)
-                || route.is_some_and(|r| r.state() == RouteState::Paused);
-            let said = if paused {
-                format!("hop {id} goes on when its route does: :Mado resume")
-            } else {
-                format!("hop {id} goes on")
-            };
             if let Some(h) = self.hops.get_mut(&id) {
                 h.confirm = false;
             }
+            let hop = &self.hops[&id];
+            let said = match self.held_back(&hop.info.project, hop) {
+                Some((_, why)) => format!("hop {id} goes on, but not yet: {why}"),
+                None => format!("hop {id} goes on"),
+            };
             return Ok(Some(Reply::Said(said)));
         }
         if hop.info.state != HopState::Held {

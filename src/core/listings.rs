@@ -58,6 +58,7 @@ impl Hub {
                 let Some(hop) = self.hops.get(&id) else { continue };
                 items.push(QueueItem {
                     hop: id,
+                    source: hop.info.source.clone(),
                     target: agent.name.clone(),
                     project: agent.project.clone(),
                     waiting_for: hop.info.reason_text.clone(),

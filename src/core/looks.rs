@@ -5,7 +5,7 @@ use super::hop::Left;
 use super::hub::Hub;
 use super::text::{self, Holds};
 use crate::core::io::Effect;
-use crate::proto::{AgentId, HopState, Phase};
+use crate::proto::{AgentId, HopState, Phase, StepKind};
 
 impl Hub {
     /// A drained view came for a check. The caller has already taken it in.
@@ -17,9 +17,15 @@ impl Hub {
         let keys = delivery.bracketed && agent.view.as_ref().is_none_or(|v| !v.bracketed_paste);
         match delivery.stage.clone() {
             Stage::Look(t) if t == token => {
+                let (hop, first) = (delivery.hop, delivery.next == 0);
+                if first || !idle || keys {
+                    let what = if first { "before the first byte" } else { "before the next line" };
+                    let seen = self.seen_at(id);
+                    self.step_of(hop, StepKind::Look, format!("{what}: {seen}"));
+                }
                 if !idle || keys {
                     self.disturb(id);
-                } else if delivery.next > 0 || self.start_clean(id) {
+                } else if !first || self.start_clean(id) {
                     self.write_next(id);
                 }
             }
@@ -116,12 +122,22 @@ impl Hub {
         let retry = self.timing.check_retry_ms;
         let gate = self.gate;
         let Some(agent) = self.agents.get_mut(&id) else { return };
+        let Some(delivery) = agent.delivery.as_ref() else { return };
+        let holds = agent.holds(&delivery.typed);
+        let hop = delivery.hop;
+        let text = match holds {
+            Some(Holds::Ours) => "the composer shows exactly the text",
+            Some(Holds::Empty) => "the composer shows nothing of the text",
+            Some(Holds::Other) => "the composer shows something else than the text",
+            None => "there is no composer",
+        };
+        let seen = self.seen_at(id);
+        self.step_of(hop, StepKind::Look, format!("before Enter: {text}; {seen}"));
+        let Some(agent) = self.agents.get_mut(&id) else { return };
         if !idle {
             self.disturb(id);
             return;
         }
-        let Some(delivery) = agent.delivery.as_ref() else { return };
-        let holds = agent.holds(&delivery.typed);
         if gate && agent.profile.submit.echo && holds != Some(Holds::Ours) {
             if now < until {
                 if let Some(d) = agent.delivery.as_mut() {
@@ -171,6 +187,11 @@ impl Hub {
         let hop = delivery.hop;
         let project = &agent.project;
         let held = self.hops.get(&hop).is_none_or(|h| self.held_back(project, h).is_some());
+        let seen = self.seen_at(id);
+        let text = if ours { "the text still stands in the composer" } else { "the text is gone" };
+        self.step_of(hop, StepKind::Look, format!("for a second Enter: {text}; {seen}"));
+        let Some(agent) = self.agents.get(&id) else { return };
+        let Some(delivery) = agent.delivery.as_ref() else { return };
         if idle && fresh && ours && alone && !held && delivery.enters == 1 && self.gate {
             if let Some(h) = self.hops.get_mut(&hop) {
                 h.note("a second Enter was sent: the text still stood in the composer");

@@ -6,7 +6,9 @@
 
 mod acceptance;
 mod agent;
+mod audit;
 mod commands;
+mod consent;
 mod delivery;
 pub mod dialect;
 mod evidence;

@@ -6,14 +6,23 @@ use super::hub::Hub;
 use crate::proto::{AgentId, ChainId, ErrorInfo, HopId, HopInfo, Reply, Rung, SendParams};
 
 impl Hub {
-    pub(super) fn fire_now(&mut self, project: &str, route: &str) -> Res {
+    pub(super) fn fire_now(&mut self, project: &str, route: &str, confirm: bool) -> Res {
         let id = self.route(project, route)?;
         let source = self.agents[&self.routes[&id].source].name.clone();
         if let Some((_, why)) = self.routes[&id].stopped.clone() {
             return Err(err("stopped", why, format!("resume it first: :Mado resume {id}")));
         }
         if self.agents[&self.routes[&id].source].answer.is_some() {
+            // The route's own answer stays what it is; this firing alone asks.
+            let own = self.routes[&id].confirm;
+            let ask = |hub: &mut Hub, confirm| {
+                if let Some(route) = hub.routes.get_mut(&id) {
+                    route.confirm = confirm;
+                }
+            };
+            ask(self, own || confirm);
             let hop = self.fire_answer(id, Rung::Manual);
+            ask(self, own);
             let info = hop.and_then(|h| self.hops.get(&h)).map(|h| h.info.clone());
             let missing =
                 || err("not_fired", format!("route {id} did not fire"), "see :Mado routes");

@@ -5,7 +5,7 @@ use super::delivery::{Delivery, Stage, inner};
 use super::hop::{Left, reached};
 use super::hub::Hub;
 use crate::core::io::Effect;
-use crate::proto::{AgentId, HopId, HopState, Phase, Rung};
+use crate::proto::{AgentId, HopId, HopState, Phase, Rung, StepKind};
 
 impl Hub {
     pub(super) fn write_next(&mut self, id: AgentId) {
@@ -44,9 +44,16 @@ impl Hub {
         let slow = agent.uses(Rung::Hook) || agent.uses(Rung::Status) || agent.uses(Rung::Record);
         let submit = &agent.profile.submit;
         if let Some(delivery) = agent.delivery.as_mut() {
+            let hop = delivery.hop;
             match delivery.stage {
                 Stage::Writing(t) if t == token => {
                     let text = delivery.chunks.get(delivery.next).map_or("", |c| inner(c));
+                    let step = format!(
+                        "piece {} of {}, {} characters",
+                        delivery.next + 1,
+                        delivery.chunks.len(),
+                        text.chars().count()
+                    );
                     delivery.typed.push(text.to_owned());
                     delivery.bytes = delivery.bytes_now;
                     delivery.next += 1;
@@ -55,12 +62,15 @@ impl Hub {
                     } else {
                         Stage::Settle(now + submit.wait_ms, now + submit.wait_ms + echo)
                     };
+                    self.step_of(hop, StepKind::Write, step);
                     return;
                 }
                 Stage::Entering(t) if t == token => {
                     let wait = if slow { submit.second_ms.max(2 * lag) } else { submit.second_ms };
                     let second = (submit.second_ms > 0 && delivery.enters == 1).then(|| now + wait);
                     delivery.stage = Stage::Submitted(now, second, now + submit.accept_ms);
+                    let step = format!("Enter {} reached the terminal", delivery.enters);
+                    self.step_of(hop, StepKind::Enter, step);
                     return;
                 }
                 _ => {}
@@ -95,6 +105,7 @@ impl Hub {
         let now = self.now;
         let Some(hop_id) = self.put_back(id) else { return };
         self.resolve_left(id, token, written);
+        self.step_of(hop_id, StepKind::Write, format!("cut off after {written} bytes"));
         let Some(agent) = self.agents.get_mut(&id) else { return };
         let text = format!("typing into {} was cut off", agent.name);
         if let Some(left) = agent.left.as_mut() {
@@ -121,7 +132,14 @@ impl Hub {
         let hop_id = delivery.hop;
         if matches!(delivery.stage, Stage::Writing(_)) {
             delivery.stage = Stage::Gap(now.mono + retry);
+            let step = "nothing of it was written: the screen changed after the look";
+            self.step_of(hop_id, StepKind::Write, step);
         } else {
+            let step = "not written: the screen changed, or a person typed, after the look";
+            self.step_of(hop_id, StepKind::Enter, step);
+            let Some(delivery) = self.agents.get_mut(&id).and_then(|a| a.delivery.as_mut()) else {
+                return;
+            };
             delivery.enters -= 1;
             if delivery.entered() {
                 // The second Enter is only a help; what the first one does is still awaited.
@@ -130,7 +148,8 @@ impl Hub {
             }
             delivery.stage = Stage::Settle(now.mono + retry, now.mono + echo);
             let entered_at = delivery.entered_at;
-            if agent.human_at.is_some_and(|at| at >= entered_at) {
+            let human_at = self.agents.get(&id).and_then(|a| a.human_at);
+            if human_at.is_some_and(|at| at >= entered_at) {
                 // The key that made the terminal refuse the Enter was told while the Enter was on its way.
                 self.human_took_over(id);
                 return;

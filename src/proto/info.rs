@@ -112,6 +112,36 @@ pub struct HopTimes {
     pub answered: Option<u64>,
 }
 
+/// What kind of thing a step of a hop's audit is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StepKind {
+    /// What fired it.
+    Evidence,
+    /// A look at the target's drained screen.
+    #[default]
+    Look,
+    /// Bytes that reached the target's terminal, or were given up.
+    Write,
+    /// An Enter that reached it, or was given up.
+    Enter,
+    /// What the target's own record or screen shows of the prompt.
+    Receipt,
+    /// What a person did.
+    Person,
+}
+
+/// One thing that was seen or done on a hop's way.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HopStep {
+    /// When, milliseconds since the epoch.
+    pub at: u64,
+    /// What kind of thing.
+    pub kind: StepKind,
+    /// What, in words.
+    pub text: String,
+}
+
 /// One hop.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HopInfo {
@@ -150,14 +180,28 @@ pub struct HopInfo {
     /// The source's turn that fired it, as the source's record names it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<String>,
+    /// The target's turn that began with its prompt, as the target's record names it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accepted_as: Option<String>,
     /// The target's turn that answered it, as the target's record names it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answered_by: Option<String>,
     /// What happened on the way, one sentence each (removed control bytes, a second Enter, …).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+    /// Its audit: what was seen and done, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub steps: Vec<HopStep>,
+    /// Steps that were left out between the oldest and the newest ones.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub steps_lost: u32,
     /// When each step happened.
     pub times: HopTimes,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+fn is_zero(n: &u32) -> bool {
+    *n == 0
 }
 
 /// One waiting entry of a target's queue.
@@ -165,6 +209,9 @@ pub struct HopInfo {
 pub struct QueueItem {
     /// The hop.
     pub hop: HopId,
+    /// The source agent's name; empty for a send from a person.
+    #[serde(default)]
+    pub source: String,
     /// The target agent's name.
     pub target: String,
     /// Its project.

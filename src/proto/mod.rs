@@ -10,12 +10,12 @@ mod request;
 pub mod screen;
 
 pub use event::{Event, Level, Notice};
-pub use info::{AgentInfo, HopInfo, HopTimes, QueueItem, RouteInfo};
+pub use info::{AgentInfo, HopInfo, HopStep, HopTimes, QueueItem, RouteInfo, StepKind};
 pub use request::{
-    AgentParams, AnswerReply, ClientKind, ConnectParams, FireParams, HandoffParams, HelloParams,
-    HelloReply, HopsParams, ListParams, OpenParams, PauseParams, RenameParams, Reply, Request,
-    RequestResult, RouteOptions, RouteParams, ScopeParams, SendParams, TransformParams,
-    TriggerParams,
+    AgentParams, AnswerReply, ApproveParams, ClientKind, ConnectParams, FireParams, HandoffParams,
+    HelloParams, HelloReply, HopParams, HopsParams, ListParams, OpenParams, PauseParams,
+    RenameParams, Reply, Request, RequestResult, RouteOptions, RouteParams, ScopeParams,
+    SendParams, TransformParams, TriggerParams,
 };
 
 use serde::{Deserialize, Serialize};
@@ -23,7 +23,7 @@ use std::fmt;
 
 /// Exchanged before anything else; host and plugin talk only when theirs are equal.
 /// `tests/protocol_hash.rs` fails when a type of this room changes and this number does not.
-pub const PROTOCOL: u32 = 1;
+pub const PROTOCOL: u32 = 2;
 
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident) => {
@@ -246,6 +246,22 @@ pub enum HopState {
 }
 
 impl HopState {
+    /// The name used in listings and messages.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            HopState::Queued => "queued",
+            HopState::Typing => "typing",
+            HopState::Submitted => "submitted",
+            HopState::Accepted => "accepted",
+            HopState::Held => "held",
+            HopState::Answered => "answered",
+            HopState::Unconfirmed => "unconfirmed",
+            HopState::Failed => "failed",
+            HopState::Stopped => "stopped",
+        }
+    }
+
     /// Whether nothing follows this state.
     #[must_use]
     pub fn is_final(self) -> bool {

@@ -47,6 +47,10 @@ pub enum Request {
     Toggle(PauseParams),
     /// Fires a route now with the source's last answer.
     Fire(FireParams),
+    /// Says yes to a hop that waits for it, with the text as it is or as a person wrote it.
+    Approve(ApproveParams),
+    /// Takes a hop that has not been submitted out of its queue, for good.
+    Drop(HopParams),
     /// Sends the source's last answer once, without a route.
     Handoff(HandoffParams),
     /// Queues text for an agent.
@@ -284,6 +288,31 @@ pub struct FireParams {
     pub project: String,
     /// The route.
     pub route: String,
+    /// Ask a person before it is typed.
+    pub confirm: bool,
+}
+
+/// Parameters of `approve`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ApproveParams {
+    /// The project.
+    pub project: String,
+    /// The hop.
+    pub hop: HopId,
+    /// The prompt as a person wants it; absent: as it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prompt: Option<String>,
+}
+
+/// Parameters that name a hop.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct HopParams {
+    /// The project.
+    pub project: String,
+    /// The hop.
+    pub hop: HopId,
 }
 
 /// Parameters of `handoff`.

@@ -69,7 +69,7 @@ test('the connection fills the cache and says so', function()
   eq({ 'connected', 4711, project }, { fired[1][2].state, fired[1][2].pid, fired[1][2].project })
   local hello = fake:asked('hello')[1].params
   eq(
-    { 1, 'editor', '0.1.0', project },
+    { 2, 'editor', '0.1.0', project },
     { hello.protocol, hello.client, hello.version, hello.project }
   )
   eq(
@@ -367,7 +367,7 @@ test('a hop that waits for a yes says so once', function()
   emit('hop', fake:hop({ id = 90 }))
   emit('hop', fake:hop(waits))
   eq(1, #said)
-  eq('mado: hop 90, planner → reviewer, waits for your yes; :Mado resume hop=90', said[1].text)
+  eq('mado: hop 90, planner → reviewer, waits for your yes; :Mado preview hop=90', said[1].text)
   emit('hop', fake:hop({ id = 90, state = 'typing' }))
   eq(1, #said)
 end)
@@ -498,15 +498,15 @@ end)
 
 test('a host of another protocol is told apart once, with what runs and what to do', function()
   fake = Fake.start(project)
-  fake.protocol = 2
+  fake.protocol = 3
   forget()
   vim.env.MADO_BIN = '/bin/true'
   vim.cmd('Mado agents')
   H.wait('the message', function()
     return #said > 0
   end)
-  has(said[1].text, 'the running host (version 0.1.0, pid 4711) speaks protocol 2')
-  has(said[1].text, 'program /bin/true) speaks 1; its agents stay alive')
+  has(said[1].text, 'the running host (version 0.1.0, pid 4711) speaks protocol 3')
+  has(said[1].text, 'program /bin/true) speaks 2; its agents stay alive')
   has(said[1].text, ':Mado host restart')
   vim.cmd('Mado routes')
   H.wait('the second hello', function()

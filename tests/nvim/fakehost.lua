@@ -71,7 +71,7 @@ function F.start(project)
     requests = {},
     clients = {},
     errors = {},
-    protocol = 1,
+    protocol = 2,
     agents = {},
     routes = {},
     hops = {},

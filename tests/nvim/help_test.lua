@@ -52,7 +52,7 @@ test('every mapping exists in all three modes and is documented', function()
       end
     end
   end
-  eq(3 * 8, found)
+  eq(3 * 9, found)
 end)
 
 test('every event and highlight group is documented', function()
