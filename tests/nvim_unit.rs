@@ -8,7 +8,7 @@
 
 use mado::proto::{
     AgentInfo, AnswerReply, Dispatch, ErrorInfo, HelloReply, HopId, HopInfo, HopStep, HopTimes,
-    Notice, QueueItem, RouteId, RouteInfo, RouteOptions, RouteState, Transform, Trigger,
+    Notice, QueueItem, RouteId, RouteInfo, RouteOptions, RouteState, Shadow, Transform, Trigger,
 };
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -63,7 +63,7 @@ macro_rules! files {
     };
 }
 
-files!(commands_test, config_test, events_test, help_test, preview_test, window_test);
+files!(commands_test, config_test, events_test, help_test, preview_test, shadow_test, window_test);
 
 fn read(path: &str) -> String {
     std::fs::read_to_string(Path::new(ROOT).join(path)).unwrap()
@@ -136,12 +136,15 @@ fn the_lua_types_have_the_fields_that_the_host_sends() {
         turn: text(),
         answered_by: text(),
         accepted_as: text(),
+        shadow: Some(Shadow { turn: text(), ..Shadow::default() }),
         steps: vec![HopStep::default()],
         steps_lost: 1,
         notes: vec![String::new()],
         ..HopInfo::default()
     };
     assert_eq!(lua_fields(&types, "HopInfo"), json_keys(&hop));
+    let shadow = Shadow { turn: text(), ..Shadow::default() };
+    assert_eq!(lua_fields(&types, "Shadow"), json_keys(&shadow));
     let answer = AnswerReply { turn: text(), ..AnswerReply::default() };
     assert_eq!(lua_fields(&types, "AnswerReply"), json_keys(&answer));
     assert_eq!(lua_fields(&types, "HelloReply"), json_keys(&HelloReply::default()));

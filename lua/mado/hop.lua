@@ -20,6 +20,67 @@ local function fenced(out, text)
   out[#out + 1] = fence
 end
 
+-- What went out beside what would have gone out by evidence and records.
+local function shadow(out, say, hop)
+  local other = hop.shadow
+  if not other then
+    return
+  end
+  say('')
+  say('## Shadow (what madoagent would have delivered)')
+  say('')
+  say('- evidence: %s', other.rung)
+  if other.turn then
+    say('- turn of %s: %s', state.sender(hop), other.turn)
+  end
+  if other.prompt == '' then
+    say('- it would have delivered nothing')
+    return
+  elseif other.prompt == hop.prompt then
+    say('- the same text')
+    return
+  end
+  say('- `:Mado log` and Enter, then `d` here, show both side by side')
+  say('')
+  fenced(out, other.prompt)
+  say('')
+  say('### Difference (- delivered, + madoagent)')
+  say('')
+  fenced(out, vim.trim(vim.diff((hop.prompt or '') .. '\n', other.prompt .. '\n')))
+end
+
+---Shows the delivered text and madoagent's side by side, in a tab page of their own.
+---@param hop mado.HopInfo
+function M.compare(hop)
+  local notify = require('mado.notify')
+  if not hop.shadow then
+    return notify.info(('hop %d has no shadow (dispatch=shadow makes one)'):format(hop.id))
+  end
+  local locked = require('mado.split').locked()
+  if locked then
+    return notify.error(locked)
+  end
+  local function buffer(which, text)
+    local buf = vim.api.nvim_create_buf(false, true)
+    vim.bo[buf].bufhidden = 'wipe'
+    vim.bo[buf].modeline = false
+    vim.api.nvim_buf_set_lines(buf, 0, -1, false, vim.split(text, '\n'))
+    vim.api.nvim_buf_set_name(buf, ('mado://hop/%d/%s'):format(hop.id, which))
+    vim.bo[buf].modifiable = false
+    return buf
+  end
+  vim.cmd('tab split')
+  local left = buffer('delivered', hop.prompt or '')
+  local right = buffer('madoagent', hop.shadow.prompt)
+  vim.api.nvim_win_set_buf(0, left)
+  vim.cmd.diffthis()
+  vim.api.nvim_open_win(right, true, { split = 'right' })
+  vim.cmd.diffthis()
+  for _, buf in ipairs({ left, right }) do
+    vim.keymap.set('n', 'q', '<Cmd>tabclose<CR>', { buffer = buf, desc = 'mado: close both' })
+  end
+end
+
 -- What was seen and done, each with its time after the first.
 local function audit(say, hop)
   local list = hop.steps or {}
@@ -100,6 +161,7 @@ function M.lines(hop)
     say('|---|---|')
     vim.list_extend(out, times)
   end
+  shadow(out, say, hop)
   audit(say, hop)
   -- A text from elsewhere may hold anything but a line end here.
   return vim.split(table.concat(out, '\n'), '\n')
@@ -157,6 +219,12 @@ function M.read(buf, id)
   vim.bo[buf].filetype = 'markdown'
   vim.b[buf].mado_hop = id
   shown[buf] = nil
+  vim.keymap.set('n', 'd', function()
+    local hop = state.hop_by_id(id)
+    if hop then
+      M.compare(hop)
+    end
+  end, { buffer = buf, nowait = true, desc = 'mado: both texts of a shadow hop side by side' })
   local hop = state.hop_by_id(id)
   if hop then
     return write(buf, M.lines(hop))

@@ -14,7 +14,7 @@ local specs = {
   pattern = { values = {} },
   transform = { one_of = M.transforms },
   template = { values = { '{output}', '{source}', '{round}', '{maxRounds}' } },
-  dispatch = { one_of = { 'madoagent' } },
+  dispatch = { one_of = { 'madoagent', 'legacy', 'shadow' } },
   max_rounds = { min = 1, max = 20, values = { '1', '5', '20' } },
   cooldown_ms = { min = 1000, max = 30000, values = { '1000', '3000', '30000' } },
   stop_keyword = { values = { 'LGTM' } },

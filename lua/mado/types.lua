@@ -12,7 +12,7 @@ error('this file holds types only and is never loaded')
 ---@alias mado.Rung 'hook'|'record'|'status'|'osc'|'title'|'screen'|'foreground'|'manual'|'none'
 ---@alias mado.Trigger 'on-idle'|'on-keyword'|'always'|'on-turn'
 ---@alias mado.Transform 'prompt-wrap'|'full-output'|'raw'
----@alias mado.Dispatch 'madoagent'
+---@alias mado.Dispatch 'madoagent'|'legacy'|'shadow'
 ---@alias mado.RouteState 'active'|'paused'|'held'|'stopped'
 ---@alias mado.HopState
 ---| 'queued'
@@ -78,6 +78,13 @@ error('this file holds types only and is never loaded')
 ---@field kind mado.StepKind
 ---@field text string
 
+---@class mado.Shadow
+---@field at integer milliseconds since the epoch
+---@field rung mado.Rung
+---@field turn string?
+---@field answer string
+---@field prompt string empty when nothing would have been typed
+
 ---@class mado.HopInfo
 ---@field id integer
 ---@field route integer? none for a send or a hand-off
@@ -97,6 +104,7 @@ error('this file holds types only and is never loaded')
 ---@field turn string?
 ---@field accepted_as string?
 ---@field answered_by string?
+---@field shadow mado.Shadow?
 ---@field notes string[]?
 ---@field steps mado.HopStep[]?
 ---@field steps_lost integer?

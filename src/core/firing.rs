@@ -9,8 +9,8 @@ use super::hub::Hub;
 use super::route::{Armed, Route};
 use super::text;
 use crate::proto::{
-    AgentId, HopId, HopInfo, HopState, Level, Phase, RouteId, RouteInfo, RouteState, Rung,
-    StepKind, Transform, Trigger,
+    AgentId, Dispatch, HopId, HopInfo, HopState, Level, Phase, RouteId, RouteInfo, RouteState,
+    Rung, StepKind, Transform, Trigger,
 };
 use std::collections::BTreeMap;
 
@@ -188,7 +188,16 @@ impl Hub {
             {
                 continue;
             }
-            let hop = self.new_hop(route_id, &Firing::nothing(turn, Rung::Record));
+            let nothing = Firing::nothing(turn, Rung::Record);
+            match route.dispatch {
+                Dispatch::Legacy => continue,
+                Dispatch::Shadow => {
+                    self.shadow_decides(route_id, nothing);
+                    continue;
+                }
+                Dispatch::Madoagent => {}
+            }
+            let hop = self.new_hop(route_id, &nothing);
             self.finish(hop, state, code, &text);
         }
     }
@@ -204,10 +213,19 @@ impl Hub {
         };
         let firing =
             Firing { seq: Some(answer.seq), turn: answer.turn, rung, answer: answer.text, chain };
-        self.fire(route_id, firing)
+        match self.routes.get(&route_id)?.dispatch {
+            Dispatch::Madoagent => return self.fire(route_id, firing),
+            Dispatch::Legacy => {}
+            Dispatch::Shadow => self.shadow_decides(route_id, firing),
+        }
+        if rung != Rung::Manual {
+            return None;
+        }
+        let turn = self.agents.get(&self.routes.get(&route_id)?.source)?.turns;
+        self.fire_legacy(route_id, turn, rung)
     }
 
-    fn new_hop(&mut self, route_id: RouteId, firing: &Firing) -> HopId {
+    pub(super) fn new_hop(&mut self, route_id: RouteId, firing: &Firing) -> HopId {
         let now = self.now;
         let id = HopId(self.next_hop);
         self.next_hop += 1;
@@ -452,6 +470,7 @@ impl Hub {
                     changed = true;
                 }
             }
+            changed |= self.drive_legacy(id);
             changed |= self.watch_quiet(id);
             changed |= self.release(id);
         }
@@ -471,6 +490,7 @@ impl Hub {
         {
             at.push(self.silent_at(route, agent));
         }
+        at.extend(self.legacy_deadline(route));
         if route.waiting.is_some() {
             at.extend(route.cooled(self.now));
         }

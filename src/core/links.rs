@@ -66,6 +66,7 @@ impl Hub {
         let mut route = Route::new(id, from, to, self.timing.cooldown_ms);
         route.confirm = target.profile.submit.confirm;
         route.apply(options, &name)?;
+        route.legacy_turn = self.legacy_begins(&route);
         check_trigger(source, route.trigger)?;
         let kind = self.clients.get(&client).map_or(ClientKind::Shell, |c| c.kind);
         route.from_editor = kind == ClientKind::Editor;

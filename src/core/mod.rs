@@ -18,6 +18,7 @@ mod hop;
 mod hub;
 mod io;
 pub mod keys;
+mod legacy;
 mod lifecycle;
 mod links;
 mod listings;

@@ -3,7 +3,7 @@
 use crate::core::io::Now;
 use crate::proto::{
     AgentId, ChainId, Dispatch, ErrorInfo, HopId, RouteId, RouteInfo, RouteOptions, RouteState,
-    Rung, Transform, Trigger,
+    Rung, Shadow, Transform, Trigger,
 };
 use regex::Regex;
 use std::collections::{BTreeMap, BTreeSet};
@@ -41,6 +41,12 @@ pub struct Route {
     pub transform: Transform,
     /// The template of `prompt-wrap`, where it is not the default.
     pub template: Option<String>,
+    /// Which decision maker delivers.
+    pub dispatch: Dispatch,
+    /// The source's newest turn that `legacy` need not fire for.
+    pub legacy_turn: u64,
+    /// What was decided for a turn that `legacy` has not fired yet.
+    pub shadow: Option<(u64, Shadow)>,
     /// Rounds within a chain.
     pub max_rounds: u32,
     /// Least time between firings.
@@ -103,6 +109,9 @@ impl Route {
             pattern: None,
             transform: Transform::PromptWrap,
             template: None,
+            dispatch: Dispatch::Madoagent,
+            legacy_turn: 0,
+            shadow: None,
             max_rounds: 5,
             cooldown_ms,
             stop_keyword: None,
@@ -147,6 +156,12 @@ impl Route {
             super::text::check_template(template)
                 .map_err(|e| bad(format!("route {name}: {e}"), "mend the template"))?;
             new.template = Some(template.clone());
+        }
+        if let Some(dispatch) = options.dispatch {
+            new.dispatch = dispatch;
+        }
+        if let Some((problem, remedy)) = super::legacy::dispatch_problem(&new) {
+            return Err(bad(format!("route {name}: {problem}"), remedy));
         }
         if let Some(n) = options.max_rounds {
             if !MAX_ROUNDS.contains(&n) {
@@ -246,7 +261,7 @@ impl Route {
             pattern: self.pattern.as_ref().map(|p| p.as_str().to_owned()),
             transform: self.transform,
             template: self.template.clone(),
-            dispatch: Dispatch::Madoagent,
+            dispatch: self.dispatch,
             state: self.state(),
             round: self.round,
             max_rounds: self.max_rounds,

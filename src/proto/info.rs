@@ -142,6 +142,22 @@ pub struct HopStep {
     pub text: String,
 }
 
+/// What the evidence and the records made of a turn whose text went out the simple way.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Shadow {
+    /// When it was decided, milliseconds since the epoch.
+    pub at: u64,
+    /// The evidence that would have fired.
+    pub rung: Rung,
+    /// The source's turn, as its record names it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn: Option<String>,
+    /// The answer that would have been handed on.
+    pub answer: String,
+    /// What would have been typed; empty when nothing would.
+    pub prompt: String,
+}
+
 /// One hop.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HopInfo {
@@ -186,6 +202,9 @@ pub struct HopInfo {
     /// The target's turn that answered it, as the target's record names it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answered_by: Option<String>,
+    /// Under `dispatch=shadow`: what would have gone out by evidence and records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shadow: Option<Shadow>,
     /// What happened on the way, one sentence each (removed control bytes, a second Enter, …).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,

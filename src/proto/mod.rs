@@ -10,7 +10,7 @@ mod request;
 pub mod screen;
 
 pub use event::{Event, Level, Notice};
-pub use info::{AgentInfo, HopInfo, HopStep, HopTimes, QueueItem, RouteInfo, StepKind};
+pub use info::{AgentInfo, HopInfo, HopStep, HopTimes, QueueItem, RouteInfo, Shadow, StepKind};
 pub use request::{
     AgentParams, AnswerReply, ApproveParams, ClientKind, ConnectParams, FireParams, HandoffParams,
     HelloParams, HelloReply, HopParams, HopsParams, ListParams, OpenParams, PauseParams,
@@ -203,6 +203,22 @@ pub enum Dispatch {
     /// Evidence, records and gates.
     #[default]
     Madoagent,
+    /// The screen's text, a completion pattern, a fixed silence; the same gates.
+    Legacy,
+    /// `Legacy` delivers, and what `Madoagent` would have delivered is written down beside it.
+    Shadow,
+}
+
+impl Dispatch {
+    /// The spelling in commands, listings and files.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Dispatch::Madoagent => "madoagent",
+            Dispatch::Legacy => "legacy",
+            Dispatch::Shadow => "shadow",
+        }
+    }
 }
 
 /// Where a route stands.

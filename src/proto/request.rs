@@ -184,7 +184,7 @@ pub struct RouteOptions {
     /// Template of `prompt-wrap`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub template: Option<String>,
-    /// Which decision maker delivers; only `madoagent` exists.
+    /// Which decision maker delivers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dispatch: Option<super::Dispatch>,
     /// Rounds within one chain, 1 to 20.
