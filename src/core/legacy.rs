@@ -97,14 +97,12 @@ impl Hub {
         let shadow = Shadow { at, rung, turn, answer, prompt };
         let mine = |h: &&super::hop::Hop| h.route == Some(id) && h.seq == Some(seq);
         let hop = self.hops.values().rev().find(mine).map(super::hop::Hop::id);
-        match hop {
-            Some(hop) => self.attach_shadow(hop, shadow),
-            None => {
-                self.miss_shadow(id);
-                if let Some(route) = self.routes.get_mut(&id) {
-                    route.shadow = Some((seq, shadow));
-                }
-            }
+        if let Some(hop) = hop {
+            return self.attach_shadow(hop, shadow);
+        }
+        self.miss_shadow(id);
+        if let Some(route) = self.routes.get_mut(&id) {
+            route.shadow = Some((seq, shadow));
         }
     }
 
