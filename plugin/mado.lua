@@ -44,6 +44,8 @@ local subcommands = {
   { 'queue' },
   { 'next', plug = true },
   { 'log', plug = true },
+  { 'load' },
+  { 'save', bang = true },
   { 'host', bang = true },
 }
 

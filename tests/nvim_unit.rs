@@ -63,7 +63,16 @@ macro_rules! files {
     };
 }
 
-files!(commands_test, config_test, events_test, help_test, preview_test, shadow_test, window_test);
+files!(
+    commands_test,
+    config_test,
+    events_test,
+    help_test,
+    preview_test,
+    projectfile_test,
+    shadow_test,
+    window_test
+);
 
 fn read(path: &str) -> String {
     std::fs::read_to_string(Path::new(ROOT).join(path)).unwrap()

@@ -338,6 +338,23 @@ M.table = {
       call('next', {})
     end,
   },
+  load = {
+    usage = 'load',
+    args = {},
+    run = function(self, c)
+      sort_words(self, c, 0)
+      call('load', {})
+    end,
+  },
+  save = {
+    usage = 'save[!]',
+    args = {},
+    bang = true,
+    run = function(self, c)
+      sort_words(self, c, 0)
+      call('save', { force = c.bang })
+    end,
+  },
   log = route_command('log'),
   host = {
     usage = 'host[!] [status|restart|stop]',

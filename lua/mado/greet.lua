@@ -3,9 +3,22 @@
 
 local M = {}
 
+-- A file that waits to be asked for. Whether it is trusted is asked when it is.
+local function mention_file()
+  local project = require('mado.project').current()
+  if vim.uv.fs_stat(vim.fs.joinpath(project, '.mado', 'routes.json')) then
+    local text =
+      'mado: this project has .mado/routes.json (:Mado load starts its agents and routes)'
+    require('mado.notify').background(text, vim.log.levels.INFO, 'projectfile')
+  end
+end
+
 function M.greet()
-  if not require('mado.config').get().greet or not require('mado.host').socket() then
+  if not require('mado.config').get().greet then
     return
+  end
+  if not require('mado.host').socket() then
+    return mention_file()
   end
   local rpc = require('mado.rpc')
   local project = require('mado.project').current()
@@ -29,6 +42,7 @@ function M.greet()
     end
     if #running == 0 then
       rpc.leave(project)
+      mention_file()
     else
       local text = 'mado: %s %s here, :Mado attach shows %s'
       local plural = #running > 1

@@ -118,6 +118,12 @@ error('this file holds types only and is never loaded')
 ---@field waiting_for string
 ---@field age_ms integer
 
+---@class mado.LoadReply
+---@field missing table<string, { profile: string, cwd: string?, args: string[]? }>
+---@field made mado.RouteInfo[]
+---@field changed mado.RouteInfo[]
+---@field removed string[]
+
 ---@class mado.AnswerReply
 ---@field agent string
 ---@field text string

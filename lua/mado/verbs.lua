@@ -553,6 +553,33 @@ function M.log(given, cb)
   end)
 end
 
+---Takes the project's file over; see |mado-project-file|.
+function M.load(given, cb)
+  cb = cb or report
+  local o, problem = options('load', given, only_project)
+  if not o then
+    return nil, problem
+  end
+  require('mado.projectfile').load(o.project or projects.current(), function(said, failed)
+    cb(said, failed, 'said')
+  end)
+  return true
+end
+
+---Writes the project's agents and routes to its file.
+function M.save(given, cb)
+  cb = cb or report
+  local o, problem = options('save', given, { project = 'string', force = 'boolean' })
+  if not o then
+    return nil, problem
+  end
+  return with_host(o, cb, function(project)
+    require('mado.projectfile').save(project, o.force, function(said, failed)
+      cb(said, failed, 'said')
+    end)
+  end)
+end
+
 M.host = require('mado.hostctl').run
 
 return M

@@ -301,6 +301,15 @@ pub enum Command {
         #[command(flatten)]
         scope: Scope,
     },
+    /// Take a project's file over: start its agents, make its routes
+    Load {
+        /// The file; .mado/routes.json of the project when it is left out
+        file: Option<PathBuf>,
+        #[command(flatten)]
+        scope: Scope,
+    },
+    /// Print the project's agents and routes as such a file
+    Save(Scope),
     /// Print the agent that has waited longest for a person
     Next(Scope),
     /// Wait for an agent's phase or a hop's end
@@ -362,9 +371,10 @@ impl Command {
                 l.scope.json
             }
             Command::Log { list, .. } => list.scope.json,
-            Command::Next(s) | Command::Status(s) => s.json,
+            Command::Next(s) | Command::Save(s) | Command::Status(s) => s.json,
             Command::Send { scope, .. }
             | Command::Connect { scope, .. }
+            | Command::Load { scope, .. }
             | Command::Disconnect { scope, .. }
             | Command::Trigger { scope, .. }
             | Command::Transform { scope, .. }

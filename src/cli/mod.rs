@@ -5,6 +5,7 @@ mod attach;
 mod client;
 mod health;
 mod hook;
+mod load;
 mod out;
 mod serve;
 mod stop_frame;

@@ -10,6 +10,8 @@ use mado::proto::{
     SendParams,
 };
 use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::io::Read;
 use std::path::Path;
 use std::process::ExitCode;
@@ -111,6 +113,15 @@ pub fn run(command: Command) -> Result<ExitCode, ErrorInfo> {
         Command::Restart { agent, scope } => {
             simple(&scope, |project| Request::Restart(AgentParams { project, agent }))?;
         }
+        Command::Load { file, scope } => super::load::run(file, &scope)?,
+        Command::Save(scope) => {
+            match ask(&scope, |project| Request::Save(ScopeParams { project }))? {
+                Reply::Data(data) if !scope.json => {
+                    out::line(data["text"].as_str().unwrap_or_default().trim_end());
+                }
+                reply => show(reply, scope.json, false),
+            }
+        }
         Command::Next(scope) => {
             simple(&scope, |project| Request::Next(ScopeParams { project }))?;
         }
@@ -186,9 +197,7 @@ fn open(a: OpenArgs) -> Result<ExitCode, ErrorInfo> {
         name: a.name,
         project,
         cwd: cwd.display().to_string(),
-        env: std::env::vars_os()
-            .filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?)))
-            .collect(),
+        env: environment(),
         args: a.args,
         rows: a.rows.or(size.map(|s| s.ws_row)).unwrap_or(0),
         cols: a.cols.or(size.map(|s| s.ws_col)).unwrap_or(0),
@@ -213,6 +222,12 @@ fn open(a: OpenArgs) -> Result<ExitCode, ErrorInfo> {
         socket: None,
     };
     attach::run(&attach, agent.project)
+}
+
+/// The whole environment, as far as it is text.
+pub fn environment() -> BTreeMap<String, String> {
+    let pair = |(k, v): (OsString, OsString)| Some((k.into_string().ok()?, v.into_string().ok()?));
+    std::env::vars_os().filter_map(pair).collect()
 }
 
 fn text_or_stdin(words: &[String]) -> Result<String, ErrorInfo> {

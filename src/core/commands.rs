@@ -81,6 +81,8 @@ impl Hub {
                 self.handoff(&p.project, &p.source, &p.target, p.text.as_deref(), inside)
             }
             Request::Send(p) => self.send(&p, inside),
+            Request::Load(p) => self.load(client, &p),
+            Request::Save(p) => self.save(&p.project),
             Request::Answer(p) => self.answer(client, seq, &p.project, &p.agent),
             Request::Rename(p) => self.rename(&p.project, &p.agent, &p.name),
             Request::Close(p) => self.close(&p.project, &p.agent, false),

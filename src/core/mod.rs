@@ -25,6 +25,7 @@ mod listings;
 mod looks;
 mod phase;
 pub mod profile;
+mod project;
 mod route;
 pub mod screen;
 mod sends;

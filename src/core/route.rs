@@ -41,6 +41,10 @@ pub struct Route {
     pub transform: Transform,
     /// The template of `prompt-wrap`, where it is not the default.
     pub template: Option<String>,
+    /// Everything that was asked for, the newest word on each.
+    pub options: RouteOptions,
+    /// The project's file names it.
+    pub from_file: bool,
     /// Which decision maker delivers.
     pub dispatch: Dispatch,
     /// The source's newest turn that `legacy` need not fire for.
@@ -109,6 +113,8 @@ impl Route {
             pattern: None,
             transform: Transform::PromptWrap,
             template: None,
+            options: RouteOptions::default(),
+            from_file: false,
             dispatch: Dispatch::Madoagent,
             legacy_turn: 0,
             shadow: None,
@@ -210,8 +216,29 @@ impl Route {
         if let Some(detached) = options.route_detached {
             new.detached = detached;
         }
+        new.options = merged(&self.options, options);
         *self = new;
         Ok(())
+    }
+
+    /// Takes over where another one of the same agents stands: its number, its rounds, its pause, and
+    /// what waits at it.
+    pub fn go_on_as(&mut self, old: &Route) {
+        self.id = old.id;
+        self.from_editor = old.from_editor;
+        self.from_file = old.from_file;
+        self.paused = old.paused;
+        self.stopped.clone_from(&old.stopped);
+        self.held = old.held;
+        (self.chain, self.round, self.round_turn) = (old.chain, old.round, old.round_turn);
+        self.fired = old.fired;
+        self.waiting = old.waiting;
+        self.legacy_turn = old.legacy_turn.max(self.legacy_turn);
+        if self.trigger == old.trigger && self.dispatch == old.dispatch {
+            self.armed.clone_from(&old.armed);
+            self.shadow.clone_from(&old.shadow);
+        }
+        self.published.clone_from(&old.published);
     }
 
     /// Where it stands: a guard's stop is shown before a pause, a pause before a hold.
@@ -271,6 +298,18 @@ impl Route {
             reason_text,
         }
     }
+}
+
+/// Options with newer ones over them. It goes through their serialised form, so that an option that is
+/// added later is not forgotten here.
+fn merged(old: &RouteOptions, new: &RouteOptions) -> RouteOptions {
+    let map = |options: &RouteOptions| match serde_json::to_value(options) {
+        Ok(serde_json::Value::Object(map)) => map,
+        _ => serde_json::Map::new(),
+    };
+    let mut all = map(old);
+    all.extend(map(new));
+    serde_json::from_value(serde_json::Value::Object(all)).unwrap_or_else(|_| new.clone())
 }
 
 /// Compiles a route's pattern; the error names the route and the position.

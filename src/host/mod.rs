@@ -13,6 +13,7 @@ pub mod paths;
 pub mod peer;
 pub mod procs;
 pub mod profiles;
+pub mod project_file;
 pub mod pty;
 pub mod reap;
 pub mod records;

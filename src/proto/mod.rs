@@ -6,11 +6,13 @@
 pub mod attach;
 mod event;
 mod info;
+mod project_file;
 mod request;
 pub mod screen;
 
 pub use event::{Event, Level, Notice};
 pub use info::{AgentInfo, HopInfo, HopStep, HopTimes, QueueItem, RouteInfo, Shadow, StepKind};
+pub use project_file::{LoadParams, LoadReply, ProjectAgent, ProjectFile, ProjectRoute};
 pub use request::{
     AgentParams, AnswerReply, ApproveParams, ClientKind, ConnectParams, FireParams, HandoffParams,
     HelloParams, HelloReply, HopParams, HopsParams, ListParams, OpenParams, PauseParams,

@@ -1,6 +1,8 @@
 //! What editors and shell commands ask, and what they get back. One vocabulary for both.
 
-use super::{AgentInfo, ErrorInfo, HopId, HopInfo, QueueItem, RouteInfo, Transform, Trigger};
+use super::{
+    AgentInfo, ErrorInfo, HopId, HopInfo, LoadParams, QueueItem, RouteInfo, Transform, Trigger,
+};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -55,6 +57,10 @@ pub enum Request {
     Handoff(HandoffParams),
     /// Queues text for an agent.
     Send(SendParams),
+    /// Takes a project's file over: agents, templates, routes.
+    Load(LoadParams),
+    /// The project's agents and routes as such a file.
+    Save(ScopeParams),
     /// The agent's last answer.
     Answer(AgentParams),
     /// Renames an agent.

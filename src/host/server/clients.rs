@@ -8,7 +8,7 @@ use crate::host::outbox::Outbox;
 use crate::host::paths::project_of;
 use crate::host::screen::Colours;
 use crate::host::terminal::Command;
-use crate::host::{attach, profiles, shell};
+use crate::host::{attach, profiles, project_file, shell};
 use crate::proto::screen::ScreenView;
 use crate::proto::{
     AgentId, AgentParams, ClientId, ClientKind, ErrorInfo, Event as Published, HelloParams,
@@ -116,6 +116,15 @@ impl Server {
                 self.stop_askers.push((client, seq));
                 self.shutdown.cancel();
             }
+            Request::Load(mut load) => match project_file::read(&load.path, &load.text) {
+                Ok(file) => {
+                    load.text = String::new();
+                    load.file = Some(file);
+                    let (inside, request) = (inside, Request::Load(load));
+                    self.step(Input::Request { client, seq, inside, profile: None, request }).await;
+                }
+                Err(e) => self.reply(client, seq, Err(e)),
+            },
             Request::Open(open) => match self.ready_to_open(open) {
                 Ok((open, profile)) => {
                     let request = Request::Open(open);
