@@ -48,6 +48,7 @@ fn answer(n: u32, prompt: &str, text: &str) -> Answer {
         prompt: Some(prompt.into()),
         message: format!("m{n}"),
         ended: true,
+        changed: None,
     }
 }
 

@@ -8,7 +8,8 @@
 
 use mado::proto::{
     AgentInfo, AnswerReply, Dispatch, ErrorInfo, HelloReply, HopId, HopInfo, HopStep, HopTimes,
-    Notice, QueueItem, RouteId, RouteInfo, RouteOptions, RouteState, Shadow, Transform, Trigger,
+    Notice, OnError, QueueItem, RouteId, RouteInfo, RouteOptions, RouteState, Shadow, Transform,
+    Trigger, Usage,
 };
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -148,6 +149,10 @@ fn the_lua_types_have_the_fields_that_the_host_sends() {
         shadow: Some(Shadow { turn: text(), ..Shadow::default() }),
         steps: vec![HopStep::default()],
         steps_lost: 1,
+        input: text(),
+        provider: text(),
+        model: text(),
+        usage: Some(Usage::default()),
         notes: vec![String::new()],
         ..HopInfo::default()
     };
@@ -175,6 +180,9 @@ fn the_lua_types_have_the_fields_that_the_host_sends() {
         pattern: text(),
         transform: Some(Transform::Raw),
         template: text(),
+        provider: text(),
+        on_error: Some(OnError::Stop),
+        task: text(),
         dispatch: Some(Dispatch::Madoagent),
         max_rounds: Some(1),
         cooldown_ms: Some(1),
@@ -194,6 +202,10 @@ fn the_lua_types_have_the_fields_that_the_host_sends() {
         pattern: text(),
         transform: Transform::Raw,
         template: text(),
+        provider: text(),
+        model: text(),
+        on_error: OnError::Stop,
+        task: text(),
         dispatch: Dispatch::Madoagent,
         state: RouteState::Active,
         round: 1,

@@ -11,7 +11,8 @@ error('this file holds types only and is never loaded')
 ---@alias mado.Phase 'starting'|'idle'|'busy'|'asking'|'unknown'|'exited'
 ---@alias mado.Rung 'hook'|'record'|'status'|'osc'|'title'|'screen'|'foreground'|'manual'|'none'
 ---@alias mado.Trigger 'on-idle'|'on-keyword'|'always'|'on-turn'
----@alias mado.Transform 'prompt-wrap'|'full-output'|'raw'
+---@alias mado.Transform 'prompt-wrap'|'full-output'|'raw'|'ai-routing'|'summary'
+---@alias mado.OnError 'stop'|'prompt-wrap'
 ---@alias mado.Dispatch 'madoagent'|'legacy'|'shadow'
 ---@alias mado.RouteState 'active'|'paused'|'held'|'stopped'
 ---@alias mado.HopState
@@ -53,6 +54,10 @@ error('this file holds types only and is never loaded')
 ---@field pattern string?
 ---@field transform mado.Transform
 ---@field template string?
+---@field provider string?
+---@field model string?
+---@field on_error mado.OnError
+---@field task string?
 ---@field dispatch mado.Dispatch
 ---@field state mado.RouteState
 ---@field round integer
@@ -100,6 +105,10 @@ error('this file holds types only and is never loaded')
 ---@field how string
 ---@field round integer
 ---@field answer string?
+---@field input string? what a model was given
+---@field provider string?
+---@field model string?
+---@field usage mado.Usage?
 ---@field prompt string?
 ---@field turn string?
 ---@field accepted_as string?
@@ -109,6 +118,11 @@ error('this file holds types only and is never loaded')
 ---@field steps mado.HopStep[]?
 ---@field steps_lost integer?
 ---@field times mado.HopTimes
+
+---@class mado.Usage
+---@field input integer tokens, cached ones included
+---@field cached integer
+---@field output integer
 
 ---@class mado.QueueItem
 ---@field hop integer
@@ -150,6 +164,9 @@ error('this file holds types only and is never loaded')
 ---@field pattern string?
 ---@field transform mado.Transform?
 ---@field template string?
+---@field provider string?
+---@field on_error mado.OnError?
+---@field task string?
 ---@field dispatch mado.Dispatch?
 ---@field max_rounds integer? 1 to 20
 ---@field cooldown_ms integer? 1000 to 30000

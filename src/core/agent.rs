@@ -57,6 +57,8 @@ pub struct Turn {
     pub broken: Option<Outcome>,
     /// Texts of the answer so far, by message, from the record.
     pub texts: Vec<(String, String)>,
+    /// Files that the record says it has changed, as the record names them; `None`: it has not said.
+    pub changed: Option<Vec<String>>,
     /// How it ended, by which evidence, when.
     pub ended: Option<(Outcome, Rung, u64)>,
     /// Keyword matches that have fired, per route.
@@ -68,6 +70,18 @@ pub struct Turn {
     /// Where the output begins that `always` has not sent on, per route: an index into `texts`,
     /// else an absolute row.
     pub streamed: BTreeMap<RouteId, u64>,
+}
+
+impl Turn {
+    /// Adds files that it changed, each once.
+    pub fn add_changed(&mut self, paths: &[String]) {
+        let changed = self.changed.get_or_insert_default();
+        for path in paths {
+            if !changed.contains(path) {
+                changed.push(path.clone());
+            }
+        }
+    }
 }
 
 /// A claim of a rung: what it says, since when (monotonic milliseconds).
@@ -272,6 +286,8 @@ pub struct LastAnswer {
     pub rung: Rung,
     /// Chain and depth of its turn.
     pub chain: Option<(ChainId, u32)>,
+    /// The files that its turn changed, as its record names them; `None`: its record does not tell.
+    pub changed: Option<Vec<String>>,
 }
 
 /// An answer being looked for.
@@ -364,6 +380,18 @@ impl Agent {
             if turn.id.as_deref() == Some(id) {
                 apply(turn);
             }
+        }
+    }
+
+    /// A turn has changed files: the one that is named, wherever it is kept, else the open one.
+    pub fn has_changed(&mut self, name: Option<&str>, paths: &[String]) {
+        let add = |t: &mut Turn| t.add_changed(paths);
+        if let Some(name) = name
+            && self.turn.as_ref().is_none_or(|t| t.id.as_ref().is_some_and(|id| id != name))
+        {
+            self.each_ended(name, add);
+        } else if let Some(turn) = self.turn.as_mut() {
+            add(turn);
         }
     }
 

@@ -121,6 +121,10 @@ impl Hub {
                 let turn = turn.or_else(|| agent.seen.record_turn.clone());
                 self.answer_line(id, turn.as_deref(), message, text);
             }
+            RecordEvent::Changed { turn, paths } => {
+                let turn = turn.or_else(|| agent.seen.record_turn.clone());
+                agent.has_changed(turn.as_deref(), &paths);
+            }
             RecordEvent::TurnEnd { turn } => {
                 let turn = turn.or_else(|| agent.seen.record_turn.clone());
                 if let Some(turn) = &turn {

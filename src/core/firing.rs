@@ -364,6 +364,7 @@ impl Hub {
             }
             Transform::FullOutput => Ok(last_lines(&answer, 30)),
             Transform::Raw => Ok(last_lines(&answer, 10)),
+            Transform::AiRouting | Transform::Summary => Err("no model is asked yet".to_owned()),
         };
         match made {
             Ok(prompt) => {

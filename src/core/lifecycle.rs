@@ -218,6 +218,7 @@ impl Hub {
                         message: Some(answer.message.clone()),
                         rung: Rung::Record,
                         chain: None,
+                        changed: answer.changed.clone(),
                     });
                 }
                 Ok(Reply::Answer(AnswerReply {

@@ -2,8 +2,8 @@
 
 use crate::core::io::Now;
 use crate::proto::{
-    AgentId, ChainId, Dispatch, ErrorInfo, HopId, RouteId, RouteInfo, RouteOptions, RouteState,
-    Rung, Shadow, Transform, Trigger,
+    AgentId, ChainId, Dispatch, ErrorInfo, HopId, OnError, RouteId, RouteInfo, RouteOptions,
+    RouteState, Rung, Shadow, Transform, Trigger,
 };
 use regex::Regex;
 use std::collections::{BTreeMap, BTreeSet};
@@ -288,6 +288,10 @@ impl Route {
             pattern: self.pattern.as_ref().map(|p| p.as_str().to_owned()),
             transform: self.transform,
             template: self.template.clone(),
+            provider: None,
+            model: None,
+            on_error: OnError::Stop,
+            task: None,
             dispatch: self.dispatch,
             state: self.state(),
             round: self.round,

@@ -269,6 +269,7 @@ impl Hub {
             record_end: false,
             broken: None,
             texts: Vec::new(),
+            changed: None,
             ended: None,
             matches: BTreeMap::new(),
             human,
@@ -390,6 +391,7 @@ impl Hub {
             message,
             rung: from,
             chain: Some((turn.chain, turn.depth)),
+            changed: turn.changed.clone(),
         });
         let rung = turn.ended.as_ref().map_or(Rung::None, |(_, rung, _)| *rung);
         self.turn_answered(id, turn, rung);
@@ -426,7 +428,10 @@ impl Hub {
         let (late, lenient, stopped) = (now >= e.until, now >= e.lenient, e.turn.stopped);
         match result {
             Ok(answer) if belongs(&e.turn, agent.answer.as_ref(), &answer, lenient) => {
-                let Some(e) = agent.extract.take() else { return };
+                let Some(mut e) = agent.extract.take() else { return };
+                if let Some(changed) = &answer.changed {
+                    e.turn.add_changed(changed);
+                }
                 let (text, message) = (answer.text, Some(answer.message));
                 self.answered(id, &e.turn, text, answer.turn, message, Rung::Record);
             }

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use serde_path_to_error::Segment;
 
 /// Keys of parameters whose value is a map. An empty Lua table arrives as an empty list.
-const MAPS: &[&str] = &["env", "options", "profiles"];
+const MAPS: &[&str] = &["env", "options", "profiles", "providers"];
 
 /// Reads `{"method": …, "params": {…}}`.
 pub fn request(value: Value) -> Result<Request, ErrorInfo> {

@@ -1,8 +1,8 @@
 //! What listings show of agents, routes and hops. Field names are stable: scripts read them.
 
 use super::{
-    AgentId, ChainId, Dispatch, HopId, HopState, Phase, RouteId, RouteState, Rung, Transform,
-    Trigger,
+    AgentId, ChainId, Dispatch, HopId, HopState, OnError, Phase, RouteId, RouteState, Rung,
+    Transform, Trigger, Usage,
 };
 use serde::{Deserialize, Serialize};
 
@@ -63,9 +63,21 @@ pub struct RouteInfo {
     pub pattern: Option<String>,
     /// How the answer becomes a prompt.
     pub transform: Transform,
-    /// The template of `prompt-wrap`.
+    /// The template of `prompt-wrap`; instructions of `ai-routing` and `summary`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub template: Option<String>,
+    /// Whom `ai-routing` and `summary` ask.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider: Option<String>,
+    /// Which model of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// What happens to a hop whose model gives no prompt.
+    #[serde(default)]
+    pub on_error: OnError,
+    /// What the target is there for, for the model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<String>,
     /// Which decision maker delivers.
     pub dispatch: Dispatch,
     /// Where it stands.
@@ -190,6 +202,18 @@ pub struct HopInfo {
     /// What was extracted from the source.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<String>,
+    /// What a model was given to make the prompt from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input: Option<String>,
+    /// Whom it was given to: the provider's name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider: Option<String>,
+    /// Which model of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// What that took.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
     /// What is typed into the target.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompt: Option<String>,

@@ -6,12 +6,14 @@
 pub mod attach;
 mod event;
 mod info;
+mod model;
 mod project_file;
 mod request;
 pub mod screen;
 
 pub use event::{Event, Level, Notice};
 pub use info::{AgentInfo, HopInfo, HopStep, HopTimes, QueueItem, RouteInfo, Shadow, StepKind};
+pub use model::{OnError, Provider, ProviderKind, Usage};
 pub use project_file::{LoadParams, LoadReply, ProjectAgent, ProjectFile, ProjectRoute};
 pub use request::{
     AgentParams, AnswerReply, ApproveParams, ClientKind, ConnectParams, FireParams, HandoffParams,
@@ -184,6 +186,10 @@ pub enum Transform {
     FullOutput,
     /// The last 10 lines of output.
     Raw,
+    /// A prompt for the target that a language model writes.
+    AiRouting,
+    /// A summary for the target that a language model writes.
+    Summary,
 }
 
 impl Transform {
@@ -194,7 +200,15 @@ impl Transform {
             Transform::PromptWrap => "prompt-wrap",
             Transform::FullOutput => "full-output",
             Transform::Raw => "raw",
+            Transform::AiRouting => "ai-routing",
+            Transform::Summary => "summary",
         }
+    }
+
+    /// Whether a language model is asked.
+    #[must_use]
+    pub fn asks_model(self) -> bool {
+        matches!(self, Transform::AiRouting | Transform::Summary)
     }
 }
 

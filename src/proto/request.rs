@@ -1,7 +1,8 @@
 //! What editors and shell commands ask, and what they get back. One vocabulary for both.
 
 use super::{
-    AgentInfo, ErrorInfo, HopId, HopInfo, LoadParams, QueueItem, RouteInfo, Transform, Trigger,
+    AgentInfo, ErrorInfo, HopId, HopInfo, LoadParams, OnError, Provider, QueueItem, RouteInfo, Transform,
+    Trigger,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -187,9 +188,18 @@ pub struct RouteOptions {
     /// How the answer becomes a prompt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub transform: Option<Transform>,
-    /// Template of `prompt-wrap`.
+    /// Template of `prompt-wrap`; instructions of `ai-routing` and `summary`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub template: Option<String>,
+    /// The provider that `ai-routing` and `summary` ask, by name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub provider: Option<String>,
+    /// What happens to a hop whose model gives no prompt.
+    #[serde(alias = "onError", skip_serializing_if = "Option::is_none")]
+    pub on_error: Option<OnError>,
+    /// What the target is there for, in the user's words, for the model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub task: Option<String>,
     /// Which decision maker delivers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dispatch: Option<super::Dispatch>,
@@ -230,6 +240,9 @@ pub struct ConnectParams {
     pub both: bool,
     /// How.
     pub options: RouteOptions,
+    /// Providers that the editor's configuration names. The core sees the one that was chosen.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub providers: BTreeMap<String, Provider>,
 }
 
 /// Parameters that name a route.
@@ -267,9 +280,15 @@ pub struct TransformParams {
     pub route: String,
     /// The new transform.
     pub transform: Transform,
-    /// The template of `prompt-wrap`.
+    /// The template of `prompt-wrap`; instructions of `ai-routing` and `summary`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub template: Option<String>,
+    /// The provider that `ai-routing` and `summary` ask, by name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub provider: Option<String>,
+    /// As for `connect`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub providers: BTreeMap<String, Provider>,
 }
 
 /// Parameters of `pause`, `resume` and `toggle`.

@@ -100,6 +100,8 @@ pub struct Fake {
     pub manual: bool,
     /// What its record gives instead of its own.
     pub extract: Option<Result<Answer, NoAnswer>>,
+    /// The files that its record says the turn changed.
+    pub changed: Option<Vec<String>>,
     /// Readings of its record are never answered.
     pub mute: bool,
     /// Its terminal takes no writes: they wait until they are dropped or it is unclogged.

@@ -174,6 +174,7 @@ impl Sim {
                         prompt: Some(prompt.clone()),
                         message: format!("m-{turn}"),
                         ended: true,
+                        changed: fake.changed.clone(),
                     }),
                     _ => Err(NoAnswer::NotYet),
                 };

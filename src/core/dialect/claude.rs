@@ -78,11 +78,15 @@ pub enum LineKind {
         texts: Vec<String>,
         /// `message.stop_reason`, on every line the message's final one.
         stop: Option<String>,
+        /// Edits that it asks for.
+        edits: Vec<Edit>,
     },
     /// A tool result or a remark of the program within a turn.
     Within {
         /// `promptId`.
         turn: Option<String>,
+        /// `tool_use_id` of the tools that it says have done their work.
+        done: Vec<String>,
     },
     /// A person interrupted the turn, or refused its tool.
     Interrupted {
@@ -101,6 +105,24 @@ pub enum LineKind {
     /// Nothing to mado.
     Other,
 }
+
+/// A call of a tool that changes a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Edit {
+    /// The call's id, which its result names.
+    pub id: String,
+    /// The file, absolute.
+    pub path: String,
+}
+
+/// The tools that change files, and the argument that names the file (2.1.197 and 2.1.332;
+/// `MultiEdit` is of versions before).
+const EDITORS: [(&str, &str); 4] = [
+    ("Edit", "file_path"),
+    ("Write", "file_path"),
+    ("MultiEdit", "file_path"),
+    ("NotebookEdit", "notebook_path"),
+];
 
 #[derive(Deserialize)]
 struct Head {
@@ -183,7 +205,7 @@ fn user(line: UserLine) -> Result<LineKind, Unreadable> {
         .and_then(|m| m.content)
         .ok_or_else(|| Unreadable::field("a user line", "message.content"))?;
     if has_tool_result(&content) {
-        return Ok(LineKind::Within { turn });
+        return Ok(LineKind::Within { turn, done: done(&content) });
     }
     let text = texts(&content).join("\n");
     if text.starts_with("[Request interrupted by user") {
@@ -197,7 +219,7 @@ fn user(line: UserLine) -> Result<LineKind, Unreadable> {
         // A peer's message is meta, and yet begins a turn (2.1.332).
         || (line.is_meta.unwrap_or(false) && !program)
     {
-        return Ok(LineKind::Within { turn });
+        return Ok(LineKind::Within { turn, done: Vec::new() });
     }
     if origin.is_none() {
         if let Some(text) = command(&text) {
@@ -228,7 +250,8 @@ fn assistant(line: AssistantLine) -> Result<LineKind, Unreadable> {
         return Ok(LineKind::Other);
     }
     let id = message.id.ok_or_else(|| Unreadable::field("an assistant line", "message.id"))?;
-    Ok(LineKind::Message { id, texts, stop: message.stop_reason })
+    let edits = edits(&content);
+    Ok(LineKind::Message { id, texts, stop: message.stop_reason, edits })
 }
 
 /// `API Error: 400 mock 400` → 400 and `mock 400`.
@@ -249,6 +272,29 @@ fn has_tool_result(content: &Value) -> bool {
 
 fn block_type(block: &Value) -> Option<&str> {
     block.get("type").and_then(Value::as_str)
+}
+
+/// The tools whose results a line brings, but for those that failed or that a person refused.
+fn done(content: &Value) -> Vec<String> {
+    let failed = |b: &&Value| b.get("is_error").and_then(Value::as_bool).unwrap_or(false);
+    let results = content.as_array().into_iter().flatten();
+    let results = results.filter(|b| block_type(b) == Some("tool_result"));
+    let id = |b: &Value| b.get("tool_use_id").and_then(Value::as_str).map(str::to_owned);
+    results.filter(|b| !failed(b)).filter_map(id).collect()
+}
+
+/// The edits that a message asks for. What has not the form of one is none: an unknown tool is no
+/// reason to lose an answer.
+fn edits(content: &Value) -> Vec<Edit> {
+    let calls = content.as_array().into_iter().flatten();
+    let calls = calls.filter(|b| block_type(b) == Some("tool_use"));
+    let edit = |b: &Value| {
+        let name = b.get("name")?.as_str()?;
+        let (_, argument) = EDITORS.iter().find(|(tool, _)| *tool == name)?;
+        let path = b.get("input")?.get(argument)?.as_str()?.to_owned();
+        Some(Edit { id: b.get("id")?.as_str()?.to_owned(), path })
+    };
+    calls.filter_map(edit).collect()
 }
 
 /// The text blocks of a message's content.
@@ -293,11 +339,15 @@ pub struct Transcript {
     /// What came before any prompt, with its time. 2.1.197 under load writes a session's first
     /// prompt after the answer to it.
     early: Vec<(Option<String>, RecordEvent)>,
+    /// Edits whose results have not come yet.
+    edits: Vec<Edit>,
 }
 
 impl Transcript {
     /// The most events that are kept until their prompt comes.
     const EARLY: usize = 256;
+    /// The most edits that may wait for their results.
+    const EDITS: usize = 256;
 
     /// A reader that passes over lines older than `since` (milliseconds since the epoch): a resumed
     /// session's transcript begins with turns that are long over.
@@ -335,11 +385,24 @@ impl Transcript {
                 }
                 return Ok(events);
             }
-            LineKind::Command { turn, .. } | LineKind::Within { turn } => {
+            LineKind::Command { turn, .. } => {
                 self.turn = turn.or(self.turn.take());
                 return Ok(Vec::new());
             }
-            LineKind::Message { id, texts, .. } if !texts.is_empty() => {
+            LineKind::Within { turn, done } => {
+                self.turn = turn.or(self.turn.take());
+                let paths = self.carried_out(&done);
+                if paths.is_empty() {
+                    return Ok(Vec::new());
+                }
+                RecordEvent::Changed { turn: self.turn.clone(), paths }
+            }
+            LineKind::Message { id, texts, edits, .. } => {
+                let room = Self::EDITS.saturating_sub(self.edits.len());
+                self.edits.extend(edits.into_iter().take(room));
+                if texts.is_empty() {
+                    return Ok(Vec::new());
+                }
                 let text = texts.join("\n");
                 RecordEvent::Answer { turn: self.turn.clone(), message: id, text }
             }
@@ -348,7 +411,7 @@ impl Transcript {
             }
             LineKind::ApiError { code, text } => RecordEvent::ApiError { code, text },
             LineKind::TurnEnd => RecordEvent::TurnEnd { turn: self.turn.clone() },
-            LineKind::Message { .. } | LineKind::Other => return Ok(Vec::new()),
+            LineKind::Other => return Ok(Vec::new()),
         };
         if self.turn.is_some() {
             return Ok(vec![event]);
@@ -357,6 +420,15 @@ impl Transcript {
             self.early.push((at, event));
         }
         Ok(Vec::new())
+    }
+
+    /// The files of the edits that these results end. Those of other results than edits are not kept.
+    fn carried_out(&mut self, done: &[String]) -> Vec<String> {
+        let (ended, open) =
+            std::mem::take(&mut self.edits).into_iter().partition(|e| done.contains(&e.id));
+        self.edits = open;
+        let ended: Vec<Edit> = ended;
+        ended.into_iter().map(|e| e.path).collect()
     }
 }
 
@@ -367,6 +439,7 @@ fn in_turn(event: RecordEvent, name: &str) -> RecordEvent {
         RecordEvent::Answer { message, text, .. } => {
             RecordEvent::Answer { turn: named, message, text }
         }
+        RecordEvent::Changed { paths, .. } => RecordEvent::Changed { turn: named, paths },
         RecordEvent::TurnEnd { .. } => RecordEvent::TurnEnd { turn: named },
         RecordEvent::Interrupted { .. } => RecordEvent::Interrupted { turn: named },
         other => other,

@@ -75,7 +75,9 @@ impl AnswerFinder {
             RecordEvent::ApiError { code, text } if nothing_yet => {
                 Some(Err(NoAnswer::ApiError { code, text }))
             }
-            RecordEvent::Interrupted { .. } | RecordEvent::ApiError { .. } => None,
+            RecordEvent::Interrupted { .. }
+            | RecordEvent::ApiError { .. }
+            | RecordEvent::Changed { .. } => None,
         }
     }
 
@@ -87,7 +89,7 @@ impl AnswerFinder {
     ) -> Result<Answer, NoAnswer> {
         let (message, text) = self.answer.take().ok_or(NoAnswer::NotYet)?;
         let turn = turn.or_else(|| Some(message.clone()));
-        Ok(Answer { text, turn, prompt, message, ended: self.ended })
+        Ok(Answer { text, turn, prompt, message, ended: self.ended, changed: None })
     }
 }
 

@@ -31,6 +31,13 @@ pub enum RecordEvent {
         /// The text.
         text: String,
     },
+    /// The turn has changed files: an edit was carried out, not only asked for.
+    Changed {
+        /// The turn, where the line names it.
+        turn: Option<String>,
+        /// Their paths as the record names them, absolute or from the working directory.
+        paths: Vec<String>,
+    },
     /// The turn ended by itself.
     TurnEnd {
         /// The turn, where the line names it.
@@ -163,6 +170,10 @@ pub struct Answer {
     pub message: String,
     /// Whether the record holds the turn's end.
     pub ended: bool,
+    /// The files that the turn changed, as the record names them, oldest first. `None`: this kind
+    /// of record does not tell.
+    #[serde(default)]
+    pub changed: Option<Vec<String>>,
 }
 
 /// Why a record gave no answer.

@@ -28,6 +28,10 @@ pub struct AnswerFinder {
     /// The last prompt, when nothing was written after it.
     prompt: Option<Asked>,
     damaged: usize,
+    /// Tools that have done their work.
+    done: Vec<String>,
+    /// Files of edits that were carried out, the last one first.
+    changed: Vec<String>,
 }
 
 #[derive(Debug, Clone)]
@@ -73,7 +77,9 @@ impl AnswerFinder {
             return Found::Done(self.end());
         }
         match kind {
-            LineKind::Message { id, texts, stop } => {
+            LineKind::Message { id, texts, stop, edits } => {
+                let done = edits.into_iter().rev().filter(|e| self.done.contains(&e.id));
+                self.changed.extend(done.map(|e| e.path));
                 match self.message.as_mut() {
                     None => {
                         let texts = texts.into_iter().rev().collect();
@@ -96,7 +102,8 @@ impl AnswerFinder {
             LineKind::Command { turn, text } if self.message.is_some() => {
                 Found::Done(self.answer(turn, Some(text)))
             }
-            LineKind::Within { turn } => {
+            LineKind::Within { turn, done } => {
+                self.done.extend(done);
                 if self.turn.is_none() {
                     self.turn = turn;
                 }
@@ -149,6 +156,13 @@ impl AnswerFinder {
         }
         let text = texts.iter().rev().map(String::as_str).collect::<Vec<_>>().join("\n");
         let turn = turn.or_else(|| self.turn.take());
-        Ok(Answer { text, turn, prompt, message: id, ended: self.ended })
+        let mut changed = Vec::new();
+        for path in std::mem::take(&mut self.changed).into_iter().rev() {
+            if !changed.contains(&path) {
+                changed.push(path);
+            }
+        }
+        let changed = Some(changed);
+        Ok(Answer { text, turn, prompt, message: id, ended: self.ended, changed })
     }
 }

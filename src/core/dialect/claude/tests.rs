@@ -1,5 +1,6 @@
 use super::*;
 use crate::core::dialect::{Answer, HookEvent, NoAnswer, StatusState};
+use serde_json::json;
 
 macro_rules! fixture {
     ($name:literal) => {
@@ -197,7 +198,10 @@ fn a_peers_message_begins_a_turn_though_it_is_meta() {
     let kind = parse_line(line).unwrap().kind;
     assert_eq!(kind, LineKind::Prompt { turn: "p".into(), text: "hi".into(), human: false });
     let line = r#"{"type":"user","isMeta":true,"promptId":"p","message":{"content":"caveat"}}"#;
-    assert_eq!(parse_line(line).unwrap().kind, LineKind::Within { turn: Some("p".into()) });
+    assert_eq!(
+        parse_line(line).unwrap().kind,
+        LineKind::Within { turn: Some("p".into()), done: vec![] }
+    );
 }
 
 #[test]
@@ -231,7 +235,9 @@ fn a_transcript_read_forward_tells_turns_from_begin_to_end() {
         for event in &events {
             match event {
                 RecordEvent::Prompt { turn, .. } => open = Some(turn.clone()),
-                RecordEvent::Answer { turn, .. } | RecordEvent::Interrupted { turn } => {
+                RecordEvent::Answer { turn, .. }
+                | RecordEvent::Changed { turn, .. }
+                | RecordEvent::Interrupted { turn } => {
                     assert_eq!(turn, &open, "{version}");
                 }
                 RecordEvent::TurnEnd { turn } => {
@@ -392,4 +398,70 @@ fn project_folders_are_named_as_claude_names_them() {
     let long = format!("/tmp/clab-hb5xkbsh/{}/日本🙂", parts.join("/"));
     let name = cwd_to_project_dir(&long);
     assert_eq!((name.len(), &name[200..]), (207, "-rz1eot"));
+}
+
+/// A turn that edits: what was carried out is named, what failed, was refused or never ran is not.
+fn edits() -> Vec<String> {
+    let call = |n: u32, name: &str, input: serde_json::Value| {
+        json!({"type": "assistant", "timestamp": format!("2026-11-30T10:00:{n:02}.000Z"), "message": {
+            "id": format!("m{n}"), "model": "x", "stop_reason": "tool_use",
+            "content": [{"type": "tool_use", "id": format!("t{n}"), "name": name, "input": input}],
+        }})
+        .to_string()
+    };
+    let result = |n: u32, error: bool| {
+        json!({"type": "user", "promptId": "p", "timestamp": format!("2026-11-30T10:00:{n:02}.500Z"),
+            "message": {"role": "user", "content": [
+                {"type": "tool_result", "tool_use_id": format!("t{n}"), "content": "x", "is_error": error},
+            ]}})
+        .to_string()
+    };
+    let prompt = json!({"type": "user", "promptId": "p", "timestamp": "2026-11-30T10:00:00.000Z",
+        "origin": {"kind": "human"}, "message": {"role": "user", "content": "refactor"}});
+    let last = json!({"type": "assistant", "timestamp": "2026-11-30T10:00:30.000Z", "message": {
+        "id": "m30", "model": "x", "stop_reason": "end_turn",
+        "content": [{"type": "text", "text": "done"}]}});
+    let file = |path: &str| json!({"file_path": path, "old_string": "a", "new_string": "b"});
+    vec![
+        prompt.to_string(),
+        call(1, "Edit", file("/w/src/auth/a.rs")),
+        result(1, false),
+        call(2, "Write", file("/w/src/auth/b.rs")),
+        result(2, false),
+        call(3, "Edit", file("/w/refused.rs")),
+        result(3, true),
+        call(4, "Bash", json!({"command": "touch /w/c.rs"})),
+        result(4, false),
+        call(5, "NotebookEdit", json!({"notebook_path": "/w/n.ipynb"})),
+        result(5, false),
+        call(6, "Edit", file("/w/src/auth/a.rs")),
+        result(6, false),
+        call(7, "Edit", file("/w/never.rs")),
+        last.to_string(),
+    ]
+}
+
+#[test]
+fn a_turns_edits_are_named_and_those_that_failed_are_not() {
+    let lines = edits();
+    let mut finder = AnswerFinder::new();
+    let found = lines.iter().rev().find_map(|l| match finder.line(l) {
+        Found::Done(result) => Some(result),
+        Found::More => None,
+    });
+    let answer = found.unwrap().unwrap();
+    let expected = ["/w/src/auth/a.rs", "/w/src/auth/b.rs", "/w/n.ipynb"];
+    assert_eq!(answer.changed.unwrap(), expected);
+
+    let mut transcript = Transcript::default();
+    let mut told = Vec::new();
+    for line in &lines {
+        for event in transcript.line(line).unwrap() {
+            if let RecordEvent::Changed { turn, paths } = event {
+                assert_eq!(turn.as_deref(), Some("p"));
+                told.extend(paths);
+            }
+        }
+    }
+    assert_eq!(told, [&expected[..], &expected[..1]].concat());
 }
