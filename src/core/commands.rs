@@ -7,6 +7,7 @@ use crate::core::agent::Agent;
 use crate::proto::{
     AgentId, ClientId, ErrorInfo, HopId, OpenParams, Reply, Request, RequestResult, RouteOptions,
 };
+use std::collections::BTreeMap;
 
 pub(super) type Res = Result<Option<Reply>, ErrorInfo>;
 
@@ -51,15 +52,16 @@ impl Hub {
                     pattern: p.pattern,
                     ..RouteOptions::default()
                 };
-                self.change_route(&p.project, &p.route, &options)
+                self.change_route(&p.project, &p.route, &options, &BTreeMap::new())
             }
             Request::Transform(p) => {
                 let options = RouteOptions {
                     transform: Some(p.transform),
                     template: p.template,
+                    provider: p.provider,
                     ..RouteOptions::default()
                 };
-                self.change_route(&p.project, &p.route, &options)
+                self.change_route(&p.project, &p.route, &options, &p.providers)
             }
             Request::Pause(p) => self.pause(&p),
             Request::Resume(p) => self.resume(&p),

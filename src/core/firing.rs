@@ -261,6 +261,7 @@ impl Hub {
             seq: firing.seq,
             paste,
             confirm,
+            ask: None,
             since: now.mono,
             done: None,
         };
@@ -349,6 +350,9 @@ impl Hub {
     pub(super) fn transform(&mut self, route_id: RouteId, id: HopId) -> bool {
         let now = self.now;
         let Some(route) = self.routes.get(&route_id) else { return false };
+        if route.transform.asks_model() {
+            return self.ask_due(route_id, id);
+        }
         let Some(hop) = self.hops.get(&id) else { return false };
         let answer = hop.info.answer.clone().unwrap_or_default();
         let made = match route.transform {
@@ -364,7 +368,7 @@ impl Hub {
             }
             Transform::FullOutput => Ok(last_lines(&answer, 30)),
             Transform::Raw => Ok(last_lines(&answer, 10)),
-            Transform::AiRouting | Transform::Summary => Err("no model is asked yet".to_owned()),
+            Transform::AiRouting | Transform::Summary => return false,
         };
         match made {
             Ok(prompt) => {
@@ -406,6 +410,7 @@ impl Hub {
         let now = self.now;
         let Some(route) = self.routes.get(&route_id) else { return false };
         let Some(id) = route.waiting else { return false };
+        let asks = self.hops.get(&id).is_some_and(|h| h.ask.is_some());
         let wait = match route.state() {
             RouteState::Paused => {
                 Some(("paused", "its route is paused; :Mado resume goes on".to_owned()))
@@ -413,17 +418,27 @@ impl Hub {
             RouteState::Held => {
                 Some(("no_editor", "no editor is attached to this project".to_owned()))
             }
+            _ if asks && self.is_paused(id) => {
+                Some(("paused", "everything is paused; :Mado resume goes on".to_owned()))
+            }
+            RouteState::Active | RouteState::Stopped if asks => Some(("model", self.asks_text(id))),
             RouteState::Active | RouteState::Stopped => route.cooled(now).map(|_| {
                 ("cooldown", format!("the route cools down for {} ms", route.cooldown_ms))
             }),
         };
         if let Some((code, text)) = wait {
-            let Some(hop) = self.hops.get_mut(&id) else { return false };
+            // While no editor is there a call may end, but none begins.
+            let called = match code {
+                "paused" => self.cancel_ask(id),
+                "model" => self.begin_ask(route_id, id),
+                _ => false,
+            };
+            let Some(hop) = self.hops.get_mut(&id).filter(|h| !h.is_final()) else { return called };
             if hop.reason(now, code, text) {
                 self.publish_hop(id);
                 return true;
             }
-            return false;
+            return called;
         }
         if let Some(route) = self.routes.get_mut(&route_id) {
             route.waiting = None;

@@ -12,6 +12,13 @@ impl Hub {
     pub(super) fn replace_waiting(&mut self, route_id: RouteId) {
         let Some(route) = self.routes.get_mut(&route_id) else { return };
         let Some(old) = route.waiting.take() else { return };
+        self.uncount(route_id, old);
+        self.finish(old, HopState::Stopped, "replaced", "a newer answer took its place");
+    }
+
+    /// A hop that never went out counts neither as a round nor as a hop of its chain.
+    pub(super) fn uncount(&mut self, route_id: RouteId, old: HopId) {
+        let Some(route) = self.routes.get_mut(&route_id) else { return };
         let of = self.hops.get(&old).map(|h| {
             let answer = h.info.answer.as_deref().unwrap_or("");
             (h.info.chain, text::content_hash(answer))
@@ -28,7 +35,6 @@ impl Hub {
                 }
             }
         }
-        self.finish(old, HopState::Stopped, "replaced", "a newer answer took its place");
     }
 
     /// Guards, in the order in which a person would want to hear of them.

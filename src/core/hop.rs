@@ -4,6 +4,15 @@ use super::text::fold;
 use crate::core::io::Now;
 use crate::proto::{AgentId, HopId, HopInfo, HopState, RouteId};
 
+/// How far the asking of a hop's model has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ask {
+    /// It is to be asked.
+    Due,
+    /// The call of this number is under way.
+    Open(u64),
+}
+
 /// A hop as the core holds it.
 #[derive(Debug, Clone)]
 pub struct Hop {
@@ -19,6 +28,8 @@ pub struct Hop {
     pub paste: Option<bool>,
     /// A person must say yes.
     pub confirm: bool,
+    /// It needs a model's text that is not there yet.
+    pub ask: Option<Ask>,
     /// Since when it waits for what it waits for now, monotonic milliseconds.
     pub since: u64,
     /// When it became final, monotonic milliseconds.

@@ -212,6 +212,7 @@ impl Hub {
                 }
             }
             Input::Extracted { agent, token, result } => self.extracted(agent, token, result),
+            Input::Asked { hop, token, result } => self.asked(hop, token, result),
             Input::Restored { hops, next_hop } => self.restored(hops, next_hop),
             Input::StoreFailed { error } => self.store_failed(error),
             Input::Tick => {}
@@ -334,6 +335,9 @@ impl Hub {
             return;
         }
         let target = hop.target;
+        if matches!(hop.ask.take(), Some(super::hop::Ask::Open(_))) {
+            self.out.push(Effect::CancelAsk { hop: id });
+        }
         for agent in self.agents.values_mut() {
             agent.queue.retain(|h| *h != id);
         }
@@ -355,6 +359,11 @@ impl Hub {
             let level = if state == HopState::Failed { Level::Error } else { Level::Warn };
             self.notice(project, level, code, &format!("hop:{id}"), text);
         }
+    }
+
+    /// Whether everything in a hop's project is paused.
+    pub(super) fn is_paused(&self, id: HopId) -> bool {
+        self.hops.get(&id).is_some_and(|h| self.paused.contains(&h.info.project))
     }
 
     pub(super) fn notice(

@@ -5,8 +5,11 @@ use super::dialect::{
     Answer, CommandMark, HookEvent, NoAnswer, OscState, RecordEvent, StatusState,
 };
 use super::profile::Profile;
+use super::question::{NotTold, Question, Told};
 use crate::proto::screen::ScreenView;
-use crate::proto::{AgentId, ClientId, ClientKind, Event, HopInfo, Request, RequestResult, Rung};
+use crate::proto::{
+    AgentId, ClientId, ClientKind, Event, HopId, HopInfo, Request, RequestResult, Rung,
+};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -173,6 +176,16 @@ pub enum Input {
         /// What was found.
         result: Result<Answer, NoAnswer>,
     },
+    /// The answer to [`Effect::Ask`]. After [`Effect::CancelAsk`] it may still come; then it says
+    /// nothing.
+    Asked {
+        /// The hop.
+        hop: HopId,
+        /// The call's number.
+        token: u64,
+        /// What the model said, or why it did not.
+        result: Result<Told, NotTold>,
+    },
     /// What the store held when the host started; the first input.
     Restored {
         /// Hops that had no final state.
@@ -249,6 +262,20 @@ pub enum Effect {
         agent: AgentId,
         /// Reported back.
         token: u64,
+    },
+    /// Ask a model for the prompt of a hop and answer with [`Input::Asked`], whatever happens.
+    Ask {
+        /// The hop.
+        hop: HopId,
+        /// Reported back.
+        token: u64,
+        /// What, and whom.
+        question: Box<Question>,
+    },
+    /// Nobody waits for this hop's call any more: end it at once.
+    CancelAsk {
+        /// The hop.
+        hop: HopId,
     },
     /// Append to the store and sync before anything that follows in this list is performed.
     Record {

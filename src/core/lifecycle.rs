@@ -257,6 +257,7 @@ impl Hub {
                     seq: None,
                     paste: None,
                     confirm: false,
+                    ask: None,
                     since: now.mono,
                     done: None,
                 },

@@ -7,9 +7,10 @@ use super::hub::Hub;
 use super::io::Effect;
 use super::route::Route;
 use crate::proto::{
-    AgentId, ClientId, ClientKind, ConnectParams, ErrorInfo, HopId, HopState, PauseParams, Reply,
-    RouteId, RouteOptions, Rung, Trigger,
+    AgentId, ClientId, ClientKind, ConnectParams, ErrorInfo, HopId, HopState, PauseParams,
+    Provider, Reply, RouteId, RouteOptions, Rung, Trigger,
 };
+use std::collections::BTreeMap;
 
 impl Hub {
     pub(super) fn connect(&mut self, client: ClientId, p: &ConnectParams) -> Res {
@@ -19,7 +20,10 @@ impl Hub {
             if p.both { vec![(source, target), (target, source)] } else { vec![(source, target)] };
         let mut made = Vec::new();
         for (from, to) in ways {
-            made.push(self.make_route(client, from, to, &p.options)?);
+            let mut route = self.make_route(client, from, to, &p.options)?;
+            let name = self.route_name(&route);
+            route.choose(p.options.provider.as_deref(), &p.providers, &name)?;
+            made.push(route);
         }
         // All are checked before any is made, so that `connect!` never leaves half of it.
         let ids: Vec<RouteId> = made.iter().map(|r| r.id).collect();
@@ -95,6 +99,7 @@ impl Hub {
         project: &str,
         route: &str,
         options: &RouteOptions,
+        providers: &BTreeMap<String, Provider>,
     ) -> Res {
         let id = self.route(project, route)?;
         let name = self.route_name(&self.routes[&id]);
@@ -102,7 +107,10 @@ impl Hub {
             check_trigger(&self.agents[&self.routes[&id].source], trigger)?;
         }
         if let Some(route) = self.routes.get_mut(&id) {
-            route.apply(options, &name)?;
+            let mut new = route.clone();
+            new.apply(options, &name)?;
+            new.choose(options.provider.as_deref(), providers, &name)?;
+            *route = new;
             if options.trigger.is_some() {
                 route.armed = None;
             }

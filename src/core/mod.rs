@@ -6,6 +6,7 @@
 
 mod acceptance;
 mod agent;
+mod asking;
 mod audit;
 mod commands;
 mod consent;
@@ -26,6 +27,7 @@ mod looks;
 mod phase;
 pub mod profile;
 mod project;
+pub mod question;
 mod route;
 pub mod screen;
 mod sends;

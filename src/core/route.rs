@@ -1,9 +1,10 @@
 //! Routes and chains: what fires, what guards it.
 
+use super::question;
 use crate::core::io::Now;
 use crate::proto::{
-    AgentId, ChainId, Dispatch, ErrorInfo, HopId, OnError, RouteId, RouteInfo, RouteOptions,
-    RouteState, Rung, Shadow, Transform, Trigger,
+    AgentId, ChainId, Dispatch, ErrorInfo, HopId, OnError, Provider, RouteId, RouteInfo,
+    RouteOptions, RouteState, Rung, Shadow, Transform, Trigger,
 };
 use regex::Regex;
 use std::collections::{BTreeMap, BTreeSet};
@@ -39,7 +40,7 @@ pub struct Route {
     pub pattern: Option<Regex>,
     /// How the answer becomes a prompt.
     pub transform: Transform,
-    /// The template of `prompt-wrap`, where it is not the default.
+    /// The template of `prompt-wrap`, or the instructions of a model, where they are not the default.
     pub template: Option<String>,
     /// Everything that was asked for, the newest word on each.
     pub options: RouteOptions,
@@ -51,6 +52,12 @@ pub struct Route {
     pub legacy_turn: u64,
     /// What was decided for a turn that `legacy` has not fired yet.
     pub shadow: Option<(u64, Shadow)>,
+    /// Whom `ai-routing` and `summary` ask, by name.
+    pub provider: Option<(String, Provider)>,
+    /// What becomes of a hop whose model gives no prompt.
+    pub on_error: OnError,
+    /// What the target is there for, in the user's words.
+    pub task: Option<String>,
     /// Rounds within a chain.
     pub max_rounds: u32,
     /// Least time between firings.
@@ -100,6 +107,8 @@ pub struct Chain {
     pub delivered: BTreeSet<(RouteId, u64)>,
     /// When it was last used, monotonic milliseconds.
     pub used: u64,
+    /// The person's prompt that began it, where it is known.
+    pub task: Option<String>,
 }
 
 impl Route {
@@ -118,6 +127,9 @@ impl Route {
             dispatch: Dispatch::Madoagent,
             legacy_turn: 0,
             shadow: None,
+            provider: None,
+            on_error: OnError::Stop,
+            task: None,
             max_rounds: 5,
             cooldown_ms,
             stop_keyword: None,
@@ -156,10 +168,23 @@ impl Route {
             ));
         }
         if let Some(transform) = options.transform {
+            if transform.asks_model() != new.transform.asks_model() {
+                // Words for the target are no instructions for a model.
+                new.template = None;
+            }
             new.transform = transform;
         }
+        if new.transform.asks_model() && new.trigger == Trigger::Always {
+            return Err(bad(
+                format!(
+                    "route {name}: {} cannot ask for every batch of always",
+                    new.transform.name()
+                ),
+                "use trigger=on-turn or trigger=on-idle",
+            ));
+        }
         if let Some(template) = &options.template {
-            super::text::check_template(template)
+            check_template(new.transform, template)
                 .map_err(|e| bad(format!("route {name}: {e}"), "mend the template"))?;
             new.template = Some(template.clone());
         }
@@ -168,6 +193,14 @@ impl Route {
         }
         if let Some((problem, remedy)) = super::legacy::dispatch_problem(&new) {
             return Err(bad(format!("route {name}: {problem}"), remedy));
+        }
+        if let Some(on_error) = options.on_error {
+            new.on_error = on_error;
+        }
+        if let Some(task) = &options.task {
+            question::check_length("the task", task, question::TASK_CHARS)
+                .map_err(|e| bad(format!("route {name}: {e}"), "say it in fewer words"))?;
+            new.task = (!task.trim().is_empty()).then(|| task.trim().to_owned());
         }
         if let Some(n) = options.max_rounds {
             if !MAX_ROUNDS.contains(&n) {
@@ -241,6 +274,51 @@ impl Route {
         self.published.clone_from(&old.published);
     }
 
+    /// Takes the provider that was asked for, and refuses a transform that has none to ask. Without a
+    /// wish, one that the route has already stays; else the only one there is is taken.
+    pub fn choose(
+        &mut self,
+        wish: Option<&str>,
+        known: &BTreeMap<String, Provider>,
+        name: &str,
+    ) -> Result<(), ErrorInfo> {
+        let names = || known.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
+        if let Some(wish) = wish {
+            let spec = known.get(wish).ok_or_else(|| {
+                let remedy = match known.len() {
+                    0 => NO_PROVIDER.to_owned(),
+                    _ => format!("the providers are {}", names()),
+                };
+                let message = format!("route {name}: there is no provider {wish:?}");
+                ErrorInfo::new("unknown_provider", message, remedy)
+            })?;
+            self.provider = Some((wish.to_owned(), spec.clone()));
+        }
+        if !self.transform.asks_model() || self.provider.is_some() {
+            return Ok(());
+        }
+        let asks = self.transform.name();
+        let mut all = known.iter();
+        match (all.next(), all.next()) {
+            (Some((only, spec)), None) => {
+                self.provider = Some((only.clone(), spec.clone()));
+                Ok(())
+            }
+            (Some(_), Some(_)) => Err(ErrorInfo::new(
+                "which_provider",
+                format!("route {name}: {asks} can ask more than one provider"),
+                format!("say provider=NAME; the providers are {}", names()),
+            )),
+            (None, _) => Err(ErrorInfo::new(
+                "no_provider",
+                format!(
+                    "route {name}: {asks} asks a language model, and no provider is configured"
+                ),
+                NO_PROVIDER,
+            )),
+        }
+    }
+
     /// Where it stands: a guard's stop is shown before a pause, a pause before a hold.
     pub fn state(&self) -> RouteState {
         if self.stopped.is_some() {
@@ -288,10 +366,10 @@ impl Route {
             pattern: self.pattern.as_ref().map(|p| p.as_str().to_owned()),
             transform: self.transform,
             template: self.template.clone(),
-            provider: None,
-            model: None,
-            on_error: OnError::Stop,
-            task: None,
+            provider: self.provider.as_ref().map(|(name, _)| name.clone()),
+            model: self.provider.as_ref().map(|(_, p)| p.model_name().to_owned()),
+            on_error: self.on_error,
+            task: self.task.clone(),
             dispatch: self.dispatch,
             state: self.state(),
             round: self.round,
@@ -314,6 +392,22 @@ fn merged(old: &RouteOptions, new: &RouteOptions) -> RouteOptions {
     let mut all = map(old);
     all.extend(map(new));
     serde_json::from_value(serde_json::Value::Object(all)).unwrap_or_else(|_| new.clone())
+}
+
+/// How a provider is configured, for those who have none.
+const NO_PROVIDER: &str = "configure one in setup(), :help mado-providers, for example\n\
+    providers = { cli = { kind = 'command', command = { 'claude', '-p' } } }\n\
+    providers = { ollama = { kind = 'openai', base_url = 'http://127.0.0.1:11434/v1', model = 'qwen3' } }\n\
+    providers = { api = { kind = 'anthropic', model = 'claude-haiku-4-5', key_env = 'ANTHROPIC_API_KEY' } }";
+
+/// Checks a template for its transform.
+fn check_template(transform: Transform, template: &str) -> Result<(), String> {
+    question::check_length("the template", template, question::TEMPLATE_CHARS)?;
+    if transform.asks_model() {
+        question::check_instructions(template)
+    } else {
+        super::text::check_template(template)
+    }
 }
 
 /// Compiles a route's pattern; the error names the route and the position.

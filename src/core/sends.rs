@@ -163,6 +163,7 @@ impl Hub {
             seq: None,
             paste,
             confirm: false,
+            ask: None,
             since: self.now.mono,
             done: None,
         };

@@ -286,6 +286,15 @@ pub fn check_template(template: &str) -> Result<(), String> {
 
 /// Substitutes in one pass: what an answer brings in is never looked at again. `{{` is a brace.
 pub fn render(template: &str, values: &BTreeMap<&str, String>) -> Result<String, String> {
+    render_known(template, &PLACEHOLDERS, values)
+}
+
+/// The same with placeholders of another kind of template.
+pub fn render_known(
+    template: &str,
+    known: &[&str],
+    values: &BTreeMap<&str, String>,
+) -> Result<String, String> {
     let mut out = String::with_capacity(template.len());
     let mut rest = template;
     let mut at = 0usize;
@@ -306,10 +315,10 @@ pub fn render(template: &str, values: &BTreeMap<&str, String>) -> Result<String,
                 ));
             };
             let name = &tail[1..end];
-            if !PLACEHOLDERS.contains(&name) {
+            if !known.contains(&name) {
                 return Err(format!(
                     "the template has an unknown placeholder {{{name}}} at position {position}; known are {}; write {{{{ for a brace",
-                    PLACEHOLDERS.map(|p| format!("{{{p}}}")).join(" ")
+                    known.iter().map(|p| format!("{{{p}}}")).collect::<Vec<_>>().join(" ")
                 ));
             }
             out.push_str(values.get(name).map_or("", String::as_str));

@@ -393,6 +393,7 @@ impl Hub {
             chain: Some((turn.chain, turn.depth)),
             changed: turn.changed.clone(),
         });
+        self.remember_task(turn);
         let rung = turn.ended.as_ref().map_or(Rung::None, |(_, rung, _)| *rung);
         self.turn_answered(id, turn, rung);
     }

@@ -5,6 +5,7 @@ pub mod editor;
 pub mod filter;
 pub mod hook;
 pub mod launch;
+pub mod llm;
 pub mod lock;
 pub mod log;
 pub mod options;

@@ -6,6 +6,7 @@
 //! is cut off.
 
 mod agents;
+mod asking;
 mod clients;
 mod effects;
 mod recovery;
@@ -184,6 +185,7 @@ struct Server {
     shutdown: CancellationToken,
     agents: BTreeMap<AgentId, agents::Agent>,
     clients: BTreeMap<ClientId, clients::Client>,
+    asks: asking::Asks,
     wraps: BTreeMap<(ClientId, u64), Wrap>,
     next: VecDeque<Next>,
     earlier: Vec<crate::proto::HopInfo>,
@@ -223,6 +225,7 @@ impl Server {
             shutdown,
             agents: BTreeMap::new(),
             clients: BTreeMap::new(),
+            asks: asking::Asks::new(),
             wraps: BTreeMap::new(),
             next: VecDeque::new(),
             earlier: Vec::new(),
@@ -286,7 +289,10 @@ impl Server {
                 self.screen_answer(client, seq, agent, view);
             }
             Event::Records { agent, pid, update } => self.records(agent, pid, update).await,
-            Event::Input(input) => self.step(input).await,
+            Event::Input(input) => {
+                self.ask_ended(&input);
+                self.step(input).await;
+            }
             Event::CheckAgain { agent, token } => self.check(agent, token).await,
         }
     }

@@ -1,11 +1,12 @@
 //! `MADO_TRACE`: every step of the core as one line, and `mado replay`, which repeats them.
 //!
-//! A trace holds prompts and answers but no environment values: they are replaced before they are
+//! A trace holds prompts and answers but no environment values and no headers of providers, which
+//! may hold secrets: they are replaced before they are
 //! written, in inputs and effects alike, so that the effects still follow from the inputs.
 
 use super::paths::private_file;
 use crate::core::{Effect, Hub, Input, Now};
-use crate::proto::{ErrorInfo, Request};
+use crate::proto::{ErrorInfo, Provider, Request};
 use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, BufWriter, Write};
@@ -79,15 +80,25 @@ impl Trace {
 }
 
 fn hide_input(input: &mut Input) {
-    if let Input::Request { request: Request::Open(open), .. } = input {
-        open.env.values_mut().for_each(|v| HIDDEN.clone_into(v));
+    let Input::Request { request, .. } = input else { return };
+    match request {
+        Request::Open(open) => open.env.values_mut().for_each(|v| HIDDEN.clone_into(v)),
+        Request::Connect(p) => p.providers.values_mut().for_each(hide_provider),
+        Request::Transform(p) => p.providers.values_mut().for_each(hide_provider),
+        _ => {}
     }
 }
 
 fn hide_effect(effect: &mut Effect) {
-    if let Effect::Spawn(spawn) = effect {
-        spawn.env.values_mut().for_each(|v| HIDDEN.clone_into(v));
+    match effect {
+        Effect::Spawn(spawn) => spawn.env.values_mut().for_each(|v| HIDDEN.clone_into(v)),
+        Effect::Ask { question, .. } => hide_provider(&mut question.spec),
+        _ => {}
     }
+}
+
+fn hide_provider(spec: &mut Provider) {
+    spec.headers.values_mut().for_each(|v| HIDDEN.clone_into(v));
 }
 
 /// The result of a replay.

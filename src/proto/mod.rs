@@ -176,7 +176,7 @@ impl Trigger {
 }
 
 /// How an answer becomes a prompt.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Transform {
     /// The user's template around the answer.

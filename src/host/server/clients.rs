@@ -133,6 +133,20 @@ impl Server {
                 }
                 Err(e) => self.reply(client, seq, Err(e)),
             },
+            Request::Connect(p) => match self.ready_to_connect(p) {
+                Ok(p) => {
+                    let request = Request::Connect(p);
+                    self.step(Input::Request { client, seq, inside, profile: None, request }).await;
+                }
+                Err(e) => self.reply(client, seq, Err(e)),
+            },
+            Request::Transform(p) => match self.ready_to_transform(p) {
+                Ok(p) => {
+                    let request = Request::Transform(p);
+                    self.step(Input::Request { client, seq, inside, profile: None, request }).await;
+                }
+                Err(e) => self.reply(client, seq, Err(e)),
+            },
             request => {
                 if let Request::Hops(params) = &request {
                     self.wraps.insert((client, seq), Wrap::Hops(params.clone()));

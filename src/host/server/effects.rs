@@ -35,6 +35,8 @@ impl Server {
                 }
                 Effect::Check { agent, token } => self.check(agent, token).await,
                 Effect::Extract { agent, token } => self.extract(agent, token),
+                Effect::Ask { hop, token, question } => self.ask(hop, token, *question),
+                Effect::CancelAsk { hop } => self.cancel_ask(hop),
                 Effect::Record { hop, enter } => {
                     if enter == Some(true) && self.options.crash_at == Some(CrashAt::BeforeEnter) {
                         crash();
