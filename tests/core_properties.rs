@@ -225,8 +225,8 @@ impl World {
                 project: PROJECT.into(),
                 source: names[l.from].into(),
                 target: names[l.to].into(),
-                both: false,
                 options,
+                ..ConnectParams::default()
             };
             if let Ok(Reply::Routes(made)) = sim.request(EDITOR, Request::Connect(p)) {
                 routes.push(made[0].id);

@@ -471,8 +471,8 @@ fn bad_requests_name_the_thing_and_the_remedy_and_change_nothing() {
             project: PROJECT.into(),
             source: s.into(),
             target: t.into(),
-            both: false,
             options,
+            ..ConnectParams::default()
         })
     };
     for (request, code, says) in [

@@ -80,6 +80,8 @@ local function values(key, lead)
     return { 'right', 'left', 'above', 'below' }
   elseif key == 'cwd' then
     return vim.fn.getcompletion(lead, 'dir')
+  elseif key == 'provider' then
+    return require('mado.providers').names()
   elseif key == 'hop' then
     return waiting_hops()
   end

@@ -34,16 +34,26 @@ M.defaults = {
   ---Profiles that are added, or merged over the built-in ones of the same name.
   ---@type table<string, table>
   profiles = {},
+  ---Language models for `ai-routing` and `summary`, by name.
+  ---@type table<string, mado.Provider>
+  providers = {},
+  ---The one that is asked where a route names none.
+  ---@type string?
+  provider = nil,
+  ---Instructions for `ai-routing` and `summary`, by transform, where a route has none.
+  ---@type table<string, string>
+  templates = {},
   ---Added to the environment of every agent that is opened here.
   ---@type table<string, string>
   env = {},
 }
 
 -- Keys that may be absent from the defaults, with their type.
-local optional = { bin = 'string' }
+local optional = { bin = 'string', provider = 'string' }
 
 -- Options whose keys are free or checked elsewhere.
-local open_tables = { profiles = 'table', env = 'string' }
+local open_tables =
+  { profiles = 'table', env = 'string', providers = 'table', templates = 'string' }
 
 local splits = { right = true, left = true, above = true, below = true }
 
@@ -86,6 +96,17 @@ check_table = function(prefix, defaults, given)
           problem = ('setup: %s must have names as keys, not %s'):format(name, vim.inspect(sub))
         elseif type(v) ~= open_tables[key] then
           problem = wrong(name .. '.' .. sub, 'a ' .. open_tables[key], v)
+        elseif key == 'providers' then
+          problem = require('mado.providers').check(sub, v)
+        elseif key == 'templates' then
+          local models = require('mado.options').models
+          if not vim.list_contains(models, sub) then
+            local unknown = require('mado.parse').unknown
+            problem = unknown('setup: unknown key', 'templates.' .. sub, models, 'templates.')
+          end
+        end
+        if problem then
+          break
         end
       end
     elseif defaults[key] ~= nil then

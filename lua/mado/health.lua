@@ -99,7 +99,10 @@ local function profile(p)
   end
 end
 
+-- Reports the profiles; gives the providers of the host's own configuration.
+---@return table[]?
 local function profiles(bin)
+  local providers
   local out, failed = run(bin, 'health', '--json')
   if not out then
     health.error(('%s health --json failed: %s'):format(bin.path, failed))
@@ -110,12 +113,44 @@ local function profiles(bin)
     if not ok or type(entry) ~= 'table' then
       health.error('mado health --json printed a line that is no JSON: ' .. line)
     elseif entry.profiles then
+      providers = entry.providers
       for _, p in ipairs(entry.profiles) do
         profile(p)
       end
     elseif entry.name then
       profile(entry)
     end
+  end
+  return providers
+end
+
+-- What each provider is and whether its key is there, never the key.
+local function providers(of_host)
+  local config = require('mado.config').get()
+  local here = require('mado.providers')
+  local none = true
+  for _, name in ipairs(here.names()) do
+    none = false
+    local text, advice = here.report(name, config.providers[name])
+    if name == config.provider then
+      text = text .. ' (the default)'
+    end
+    if advice then
+      health.warn(text, advice)
+    else
+      health.ok(text)
+    end
+  end
+  for _, entry in ipairs(of_host or {}) do
+    none = false
+    if entry.problem then
+      health.warn(entry.problem, entry.remedy ~= '' and { entry.remedy } or nil)
+    elseif not config.providers[entry.name] then
+      health.ok(entry.text)
+    end
+  end
+  if none then
+    health.info('none configured; only needed for ai-routing and summary (:help mado-providers)')
   end
 end
 
@@ -127,13 +162,14 @@ function M.check()
   local bin = program()
   host()
   health.start('mado: agent programs')
+  local of_host
   if bin then
-    profiles(bin)
+    of_host = profiles(bin)
   else
     health.info('not checked: the program is missing')
   end
   health.start('mado: AI provider')
-  health.info('none configured; only needed for ai-routing')
+  providers(of_host)
 end
 
 return M

@@ -116,11 +116,19 @@ function M.lines(hop)
   end
   say('- chain: %s, depth %d, round %d', hop.chain, hop.depth, hop.round)
   say('- evidence: %s', hop.rung)
+  if hop.provider then
+    say('- asked: %s of %s', hop.model or '?', hop.provider)
+  end
+  if hop.usage then
+    local u = hop.usage
+    say('- tokens: %d read (%d from the cache), %d written', u.input, u.cached, u.output)
+  end
   if hop.turn then
     say('- turn of %s: %s', from, hop.turn)
   end
   for _, text in ipairs({
     { hop.answer, 'Taken from ' .. from },
+    { hop.input, 'Given to ' .. (hop.model or 'the model') },
     { hop.prompt, 'Prompt for ' .. hop.target },
   }) do
     if text[1] then

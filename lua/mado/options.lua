@@ -4,7 +4,9 @@
 local M = {}
 
 M.triggers = { 'on-idle', 'on-complete', 'on-keyword', 'always', 'on-turn' }
-M.transforms = { 'prompt-wrap', 'full-output', 'raw' }
+M.transforms = { 'prompt-wrap', 'full-output', 'raw', 'ai-routing', 'summary' }
+-- Those of them that ask a language model.
+M.models = { 'ai-routing', 'summary' }
 
 local bool = { 'true', 'false' }
 
@@ -14,6 +16,9 @@ local specs = {
   pattern = { values = {} },
   transform = { one_of = M.transforms },
   template = { values = { '{output}', '{source}', '{round}', '{maxRounds}' } },
+  provider = { values = {} },
+  on_error = { one_of = { 'stop', 'prompt-wrap' } },
+  task = { values = {} },
   dispatch = { one_of = { 'madoagent', 'legacy', 'shadow' } },
   max_rounds = { min = 1, max = 20, values = { '1', '5', '20' } },
   cooldown_ms = { min = 1000, max = 30000, values = { '1000', '3000', '30000' } },
@@ -25,8 +30,12 @@ local specs = {
 }
 
 -- Spellings that are accepted beside the names above.
-local aliases =
-  { maxRounds = 'max_rounds', cooldownMs = 'cooldown_ms', stopKeyword = 'stop_keyword' }
+local aliases = {
+  maxRounds = 'max_rounds',
+  cooldownMs = 'cooldown_ms',
+  stopKeyword = 'stop_keyword',
+  onError = 'on_error',
+}
 
 ---@return string[] names, sorted
 function M.names()

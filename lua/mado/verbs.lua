@@ -272,12 +272,10 @@ function M.connect(given, cb)
   return with_host(o, cb, function(project)
     source_for(project, o.source, 'connect', cb, function(source)
       local function go(target)
-        ask(project, 'connect', {
-          source = source.name,
-          target = target.name,
-          both = o.both or false,
-          options = vim.tbl_isempty(route) and vim.empty_dict() or route,
-        }, cb)
+        local params = { source = source.name, target = target.name, both = o.both or false }
+        require('mado.providers').add(params, route)
+        params.options = vim.tbl_isempty(route) and vim.empty_dict() or route
+        ask(project, 'connect', params, cb)
       end
       target_for(
         project,
@@ -316,8 +314,13 @@ end
 
 ---Changes a route's transform.
 function M.transform(given, cb)
-  local allowed =
-    { route = 'string', transform = 'string', template = 'string', project = 'string' }
+  local allowed = {
+    route = 'string',
+    transform = 'string',
+    template = 'string',
+    provider = 'string',
+    project = 'string',
+  }
   local known = require('mado.options').transforms
   if
     type(given) == 'table'
@@ -331,7 +334,14 @@ function M.transform(given, cb)
       )
   end
   return plain('transform', allowed, nil, function(o)
-    return { route = o.route or '', transform = o.transform, template = o.template }
+    local params = {
+      route = o.route or '',
+      transform = o.transform,
+      template = o.template,
+      provider = o.provider,
+    }
+    require('mado.providers').add(params, params)
+    return params
   end)(given, cb)
 end
 

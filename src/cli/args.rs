@@ -183,9 +183,9 @@ pub enum Command {
     Transform {
         /// The route
         route: String,
-        /// prompt-wrap, full-output or raw
+        /// prompt-wrap, full-output, raw, ai-routing or summary
         transform: String,
-        /// The template of prompt-wrap
+        /// The template of prompt-wrap, or the instructions of ai-routing and summary
         template: Option<String>,
         #[command(flatten)]
         scope: Scope,

@@ -4,10 +4,12 @@ use super::client::{Client, running};
 use super::out;
 use mado::core::profile::Profile;
 use mado::host::launch::which;
+use mado::host::llm::{config, key};
 use mado::host::paths::Paths;
 use mado::host::profiles::{self, Overrides};
-use mado::proto::{ErrorInfo, PROTOCOL};
+use mado::proto::{ErrorInfo, PROTOCOL, Provider};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::mpsc::sync_channel;
@@ -33,6 +35,7 @@ pub fn run(as_json: bool) -> Result<(), ErrorInfo> {
         "config": paths.config,
         "host": host(&paths),
         "profiles": profiles,
+        "providers": providers(&paths),
     });
     if as_json {
         out::json(&report);
@@ -61,6 +64,43 @@ fn host(paths: &Paths) -> Value {
             "remedy": e.remedy,
         }),
     }
+}
+
+/// The providers of the host's own configuration, each with whether its key is there, never the key.
+fn providers(paths: &Paths) -> Vec<Value> {
+    let problem = |e: ErrorInfo| json!({"problem": e.message, "remedy": e.remedy});
+    let config = match config::load(paths) {
+        Ok(config) => config,
+        Err(e) => return vec![problem(e)],
+    };
+    let env: BTreeMap<String, String> = std::env::vars().collect();
+    let provider = |(name, spec): (&String, &Provider)| {
+        if let Err(e) = config::check(name, spec) {
+            return problem(e);
+        }
+        let path = env.get("PATH").map(String::as_str);
+        let here = std::env::current_dir().unwrap_or_default();
+        let missing = match spec.command.first() {
+            Some(program) if which(program, path, &here).is_none() => {
+                Err(format!("the program {program} is not found"))
+            }
+            _ => key::check(spec, &env),
+        };
+        if let Err(e) = missing {
+            return problem(ErrorInfo::new("no_key", format!("{name}: {e}"), ""));
+        }
+        let default = if config.provider.as_ref() == Some(name) { " (the default)" } else { "" };
+        let key = match (spec.key_command.first(), key::variable(spec)) {
+            (Some(program), _) => format!("its key comes from {program}"),
+            (None, Some(variable)) => format!("{variable} is set"),
+            (None, None) => "no key is needed".to_owned(),
+        };
+        let (kind, model) = (spec.kind.name(), spec.model_name());
+        let file = config::file(paths);
+        let text = format!("{name}: {kind}, {model}; {key}{default}, from {}", file.display());
+        json!({"name": name, "text": text})
+    };
+    config.providers.iter().map(provider).collect()
 }
 
 fn profile(paths: &Paths, name: &str, exe: &Path) -> Value {
@@ -129,6 +169,10 @@ fn human(report: &Value) {
             let version = text(&host["version"]);
             out::line(&format!("host      pid {}, version {version}{problem}", host["pid"]));
         }
+    }
+    for p in report["providers"].as_array().into_iter().flatten() {
+        let said = p["text"].as_str().or(p["problem"].as_str()).unwrap_or("");
+        out::line(&format!("provider  {said}"));
     }
     for p in report["profiles"].as_array().into_iter().flatten() {
         let state = match (p["problem"].as_str(), p["path"].as_str(), p["version"].as_str()) {

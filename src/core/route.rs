@@ -168,7 +168,8 @@ impl Route {
             ));
         }
         if let Some(transform) = options.transform {
-            if transform.asks_model() != new.transform.asks_model() {
+            let models = transform.asks_model() || new.transform.asks_model();
+            if models && transform != new.transform {
                 // Words for the target are no instructions for a model.
                 new.template = None;
             }

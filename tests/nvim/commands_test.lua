@@ -146,6 +146,30 @@ test('the last words of send and trigger are taken as they stand', function()
     { 'planner->reviewer', 'on-keyword', [[^DONE: (\w+) "x"$]] },
     { p.route, p.trigger, p.pattern }
   )
+  local config = require('mado.config')
+  local a, b = { kind = 'openai', model = 'a' }, { kind = 'openai', model = 'b', headers = {} }
+  config.set({ providers = { a = a, b = b }, templates = { summary = 'Be short.' } })
+  p = asks('Mado connect planner reviewer transform=ai-routing', 'connect')
+  b.headers = nil
+  eq({ a = a, b = b }, p.providers)
+  eq(nil, p.options.template)
+  p = asks(
+    'Mado connect planner reviewer transform=summary provider=b onError=prompt-wrap task="reviews it"',
+    'connect'
+  )
+  eq({ b = b }, p.providers)
+  eq({
+    transform = 'summary',
+    provider = 'b',
+    on_error = 'prompt-wrap',
+    task = 'reviews it',
+    template = 'Be short.',
+  }, p.options)
+  config.set({ providers = { a = a, b = b }, provider = 'a' })
+  p = asks('Mado transform 7 summary', 'transform')
+  eq({ 'a', { a = a } }, { p.provider, p.providers })
+  eq(nil, asks('Mado connect planner reviewer', 'connect').providers)
+  config.set({})
   p = asks('Mado transform 7 prompt-wrap Check {output}', 'transform')
   eq({ '7', 'prompt-wrap', 'Check {output}' }, { p.route, p.transform, p.template })
 end)

@@ -89,6 +89,49 @@ test('the program is looked for where the user said, and what was wrong is said'
   vim.env.MADO_BIN = nil
 end)
 
+test('providers of models are checked key by key, and no value is repeated', function()
+  local function provider(given)
+    local problem = refused({ providers = { mine = given } })
+    ok(not problem:find('secret', 1, true), problem)
+    return problem
+  end
+  has(provider({}), 'providers.mine.kind is missing: anthropic, openai, command')
+  has(provider({ kind = 'antropic' }), 'did you mean "anthropic"?')
+  has(provider({ kind = 'openai' }), 'providers.mine.model is missing')
+  has(provider({ kind = 'openai', modell = 'm' }), 'did you mean "providers.mine.model"?')
+  has(provider({ kind = 'command' }), "providers.mine.command is missing, for example { 'claude'")
+  has(provider({ kind = 'command', command = 'secret -p' }), 'must be a list of strings')
+  has(provider({ kind = 'openai', model = 'm', retries = 1.5 }), 'retries must be a whole number')
+  has(provider({ kind = 'openai', model = 'm', headers = { 'secret' } }), 'a table of strings')
+  has(refused({ providers = { mine = 'x' } }), 'providers.mine must be a table')
+  has(refused({ templates = { routing = 'x' } }), 'unknown key "templates.routing"')
+  has(refused({ provider = 3 }), 'provider must be a string')
+  ok(require('mado').setup({
+    provider = 'mine',
+    providers = { mine = { kind = 'openai', model = 'm', base_url = 'http://127.0.0.1:1/v1' } },
+    templates = { summary = 'In one sentence.' },
+  }))
+  ok(require('mado').setup({}))
+end)
+
+test('a report on a provider names the variable of its key and never the key', function()
+  local report = require('mado.providers').report
+  local mine = { kind = 'anthropic', model = 'm', key_env = 'MADO_TEST_LUA_KEY' }
+  vim.env.MADO_TEST_LUA_KEY = nil
+  local text, advice = report('mine', mine)
+  has(text, 'mine: anthropic, m; MADO_TEST_LUA_KEY is not set')
+  has(advice[1], 'set MADO_TEST_LUA_KEY')
+  vim.env.MADO_TEST_LUA_KEY = 'secret'
+  text, advice = report('mine', mine)
+  eq({ 'mine: anthropic, m; MADO_TEST_LUA_KEY is set', nil }, { text, advice })
+  local url = 'http://127.0.0.1:1/v1'
+  text = report('local', { kind = 'openai', model = 'm', base_url = url })
+  has(text, 'no key is needed')
+  text, advice = report('cli', { kind = 'command', command = { 'no-such-program' } })
+  has(text, 'no-such-program is not found')
+  ok(advice)
+end)
+
 test('the folders follow the most specific variable', function()
   local host = require('mado.host')
   vim.env.XDG_CONFIG_HOME, vim.env.MADO_CONFIG = nil, nil

@@ -9,6 +9,7 @@ pub use fake::{ALL, Fake, Shell, profile};
 
 use mado::core::dialect::{Answer, HookEvent, NoAnswer, RecordEvent, StatusState};
 use mado::core::profile::Profile;
+use mado::core::question::Question;
 use mado::core::{Effect, Hub, Input, Now, Timing};
 use mado::proto::*;
 use std::collections::BTreeMap;
@@ -30,6 +31,11 @@ pub struct Sim {
     later: Vec<(u64, Later)>,
     seq: u64,
     pub store_fails: bool,
+    /// Providers that routes are connected with.
+    pub providers: BTreeMap<String, Provider>,
+    /// Calls of models that were made, and called off, in order.
+    pub asks: Vec<(HopId, u64, Question)>,
+    pub cancelled: Vec<HopId>,
     /// A person has paused everything.
     pub paused: bool,
     /// What was done that must never be.
@@ -63,6 +69,9 @@ impl Sim {
             later: Vec::new(),
             seq: 0,
             store_fails: false,
+            providers: BTreeMap::new(),
+            asks: Vec::new(),
+            cancelled: Vec::new(),
             paused: false,
             wrong: Vec::new(),
         };
@@ -180,6 +189,8 @@ impl Sim {
                 };
                 self.feed(Input::Extracted { agent, token, result });
             }
+            Effect::Ask { hop, token, question } => self.asks.push((hop, token, *question)),
+            Effect::CancelAsk { hop } => self.cancelled.push(hop),
             Effect::Kill { agent } => {
                 self.feed(Input::Exited { agent, code: None, signal: Some(15) });
             }
@@ -559,6 +570,7 @@ impl Sim {
             target: b.into(),
             both: false,
             options,
+            providers: self.providers.clone(),
         };
         match self.request(EDITOR, Request::Connect(p)).unwrap() {
             Reply::Routes(r) => r[0].id,
@@ -613,6 +625,15 @@ impl Sim {
             .request(SHELL, Request::Routes(ListParams { all: true, ..ListParams::default() }))
         {
             Ok(Reply::Routes(r)) => r.into_iter().find(|r| r.id == id).expect("the route"),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub fn route_count(&mut self) -> usize {
+        match self
+            .request(SHELL, Request::Routes(ListParams { all: true, ..ListParams::default() }))
+        {
+            Ok(Reply::Routes(r)) => r.len(),
             other => panic!("{other:?}"),
         }
     }

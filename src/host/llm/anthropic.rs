@@ -56,7 +56,7 @@ pub(super) fn wire(call: &Call, key: Option<&SecretString>) -> Result<Wire, Fail
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert("anthropic-version", HeaderValue::from_static("2023-06-01"));
     if let Some(key) = key {
-        headers.insert("x-api-key", secret_header("", key)?);
+        headers.insert("x-api-key", secret_header(call, "", key)?);
     }
     own_headers(call, &mut headers)?;
     Ok(Wire {

@@ -67,21 +67,27 @@ pub(super) async fn ask(call: &Call) -> Result<Collected, Failure> {
     let silence = call.spec.silence_ms.map(Duration::from_millis);
     let read = async {
         let both = async {
-            tokio::join!(head(stdout, &mut out, most, silence), tail(stderr, &mut err), write).0
+            let rest = async {
+                tokio::join!(tail(stderr, &mut err), write);
+                Ok(())
+            };
+            tokio::try_join!(head(stdout, &mut out, most, silence), rest).map(|_| ())
         };
         tokio::pin!(both);
-        let (status, read) = tokio::select! {
-            read = &mut both => (child.wait().await, read),
+        tokio::select! {
+            read = &mut both => {
+                read?;
+                Ok(child.wait().await)
+            }
             status = child.wait() => {
                 // Something that it started may hold the output open for ever.
-                let rest = tokio::time::timeout(LEFTOVERS, &mut both).await;
-                if rest.is_err() {
-                    group.kill();
+                match tokio::time::timeout(LEFTOVERS, &mut both).await {
+                    Ok(read) => read?,
+                    Err(_) => group.kill(),
                 }
-                (status, rest.unwrap_or(Ok(())))
+                Ok(status)
             }
-        };
-        read.map(|()| status)
+        }
     };
     let status = match read.await {
         Ok(status) => status.map_err(|e| failed(format!("cannot be waited for: {e}")))?,

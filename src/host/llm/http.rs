@@ -41,10 +41,18 @@ pub(super) enum Odd {
 }
 
 /// A header that holds a key.
-pub(super) fn secret_header(prefix: &str, key: &SecretString) -> Result<HeaderValue, Failure> {
-    let text = SecretString::from(format!("{prefix}{}", key.expose_secret()));
+pub(super) fn secret_header(
+    call: &Call,
+    prefix: &str,
+    secret: &SecretString,
+) -> Result<HeaderValue, Failure> {
+    let text = SecretString::from(format!("{prefix}{}", secret.expose_secret()));
     let mut value = HeaderValue::from_str(text.expose_secret()).map_err(|_| {
-        let text = "the key holds characters that no header can hold; look at where it comes from";
+        let from = key::origin(&call.spec);
+        let text = format!(
+            "{}: its key holds characters that no header can hold; it is {from}",
+            call.name
+        );
         Failure::new("no_key", text)
     })?;
     value.set_sensitive(true);

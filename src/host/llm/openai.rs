@@ -54,7 +54,7 @@ pub(super) fn wire(call: &Call, key: Option<&SecretString>) -> Result<Wire, Fail
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     if let Some(key) = key {
-        headers.insert(AUTHORIZATION, secret_header("Bearer ", key)?);
+        headers.insert(AUTHORIZATION, secret_header(call, "Bearer ", key)?);
     }
     own_headers(call, &mut headers)?;
     Ok(Wire {
