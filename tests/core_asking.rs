@@ -10,7 +10,7 @@
 mod sim;
 
 use mado::core::question::{ANSWER_CHARS, NotTold, Told};
-use mado::core::{Hub, Input, Timing};
+use mado::core::{Hub, Input, RestoredHop, Timing};
 use mado::proto::*;
 use sim::{ALL, EDITOR, PROJECT, Sim, on};
 
@@ -45,7 +45,15 @@ fn told(sim: &mut Sim, hop: HopId, token: u64, text: &str) {
         input: "what was given".into(),
         notes: vec!["asked again: HTTP 429".into()],
     };
+    end(sim, hop, token);
     sim.feed(Input::Asked { hop, token, result: Ok(told) });
+}
+
+/// The call is no longer under way.
+fn end(sim: &mut Sim, hop: HopId, token: u64) {
+    if sim.calls.get(&hop) == Some(&token) {
+        sim.calls.remove(&hop);
+    }
 }
 
 fn fail(sim: &mut Sim) {
@@ -56,6 +64,7 @@ fn fail(sim: &mut Sim) {
         usage: None,
         input: Some("what was given".into()),
     };
+    end(sim, hop, token);
     sim.feed(Input::Asked { hop, token, result: Err(why) });
 }
 
@@ -206,7 +215,7 @@ fn a_failure_stops_the_hop_with_the_reason_and_the_same_answer_may_be_tried_agai
     assert_eq!(hop.input.as_deref(), Some("what was given"));
     assert_eq!(sim.notices("server_error").len(), 1);
     assert_eq!(sim.route(route).state, RouteState::Active);
-    let fire = FireParams { project: PROJECT.into(), route: route.to_string() };
+    let fire = FireParams { project: PROJECT.into(), route: route.to_string(), confirm: false };
     sim.request(EDITOR, Request::Fire(fire)).unwrap();
     sim.run(5_000);
     assert_eq!(sim.asks.len(), 2, "{:?}", last(&mut sim));
@@ -319,6 +328,10 @@ fn what_cannot_work_is_refused_when_the_route_is_made() {
     let one = || RouteOptions { provider: Some("p".into()), ..asking() };
     let e = refused(&mut sim, RouteOptions { trigger: Some(Trigger::Always), ..one() });
     assert!(e.message.contains("always"), "{e}");
+    let shadow =
+        RouteOptions { trigger: Some(Trigger::OnIdle), dispatch: Some(Dispatch::Shadow), ..one() };
+    let e = refused(&mut sim, shadow);
+    assert!(e.message.contains("shadow"), "{e}");
     let e = refused(&mut sim, RouteOptions { template: Some("{output}".into()), ..one() });
     assert!(e.message.contains("{output}") && e.message.contains("always follow"), "{e}");
     let long = Some("x".repeat(1 << 20));
@@ -359,6 +372,64 @@ fn a_route_that_is_changed_keeps_its_provider_and_loses_a_template_of_the_other_
     change(&mut sim, Transform::AiRouting, Some("be short"), &["r", "s"]).unwrap();
     let info = sim.route(route);
     assert_eq!((info.provider.as_deref(), info.template.as_deref()), (Some("q"), Some("be short")));
+}
+
+#[test]
+fn a_host_that_died_while_a_model_was_asked_leaves_nothing_to_type() {
+    let mut sim = Sim::new();
+    let b = sim.open("b", ALL);
+    let mut hop = HopInfo { id: HopId(7), target: "b".into(), ..HopInfo::default() };
+    hop.project = PROJECT.into();
+    let left = RestoredHop { hop, enter: false, in_record: false };
+    sim.feed(Input::Restored { hops: vec![left], next_hop: 8 });
+    let hop = sim.hop(HopId(7));
+    assert_eq!(hop.state, HopState::Failed);
+    assert!(hop.reason_text.contains("before a model had written its prompt"), "{hop:?}");
+    sim.run(10_000);
+    assert!(sim.fake(b).writes.is_empty());
+}
+
+#[test]
+fn a_yes_is_not_taken_before_there_is_a_text_to_read() {
+    let (mut sim, a, b, _) = pair(RouteOptions { confirm: Some(true), ..asking() });
+    sim.human_prompt(a, "one");
+    sim.run(5_000);
+    let hop = sim.asks[0].0;
+    let approve = |prompt: Option<&str>| {
+        let prompt = prompt.map(str::to_owned);
+        Request::Approve(ApproveParams { project: PROJECT.into(), hop, prompt })
+    };
+    let resume = PauseParams { project: PROJECT.into(), route: None, hop: Some(hop) };
+    for request in [approve(None), approve(Some("mine")), Request::Resume(resume)] {
+        let e = sim.request(EDITOR, request).unwrap_err();
+        assert!(e.code == "no_text" && e.message.contains("asks m of p"), "{e}");
+    }
+    tell(&mut sim, "the model's");
+    sim.run(10_000);
+    assert_eq!(sim.hop(hop).reason_code, "confirm");
+    assert!(sim.fake(b).writes.is_empty());
+    sim.request(EDITOR, approve(Some("mine"))).unwrap();
+    sim.run(10_000);
+    assert_eq!(sim.fake(b).submits, ["mine"]);
+    let steps = sim.hop(hop).steps;
+    let said: Vec<&str> =
+        steps.iter().filter(|s| s.kind == StepKind::Model).map(|s| s.text.as_str()).collect();
+    let wrote = "it wrote 11 characters (100 tokens read, 60 of them cached, 7 written)";
+    assert_eq!(said, ["asks m of p", wrote]);
+}
+
+#[test]
+fn a_hop_that_is_dropped_is_not_asked_for_any_more() {
+    let (mut sim, a, b, _) = pair(asking());
+    sim.human_prompt(a, "one");
+    sim.run(5_000);
+    let (hop, token, _) = sim.asks[0].clone();
+    sim.request(EDITOR, Request::Drop(HopParams { project: PROJECT.into(), hop })).unwrap();
+    assert_eq!(sim.cancelled, [hop]);
+    told(&mut sim, hop, token, "late");
+    sim.run(10_000);
+    assert_eq!(sim.hop(hop).reason_code, "dropped");
+    assert!(sim.fake(b).writes.is_empty());
 }
 
 #[test]

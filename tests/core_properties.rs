@@ -74,6 +74,8 @@ struct Link {
     trigger: Trigger,
     max_rounds: u32,
     stop: bool,
+    /// A model writes the prompt; what a failure does.
+    model: Option<OnError>,
 }
 
 fn link() -> impl Strategy<Value = Link> {
@@ -88,13 +90,19 @@ fn link() -> impl Strategy<Value = Link> {
         ],
         1..=6_u32,
         prop::bool::weighted(0.2),
+        prop_oneof![
+            3 => Just(None),
+            1 => Just(Some(OnError::Stop)),
+            1 => Just(Some(OnError::PromptWrap)),
+        ],
     )
-        .prop_map(|(from, to, trigger, max_rounds, stop)| Link {
+        .prop_map(|(from, to, trigger, max_rounds, stop, model)| Link {
             from,
             to,
             trigger,
             max_rounds,
             stop,
+            model,
         })
 }
 
@@ -194,6 +202,7 @@ struct World {
 impl World {
     fn new(kinds: &[Kind], links: &[Link]) -> World {
         let mut sim = Sim::new();
+        sim.ask_ms = Some(900);
         let names = ["a", "b", "c"];
         for (name, kind) in names.iter().zip(kinds) {
             let id = sim.open(name, RUNGS[kind.rungs]);
@@ -212,8 +221,11 @@ impl World {
         }
         let mut routes = Vec::new();
         for l in links {
+            let model = l.model.filter(|_| l.trigger != Trigger::Always);
             let options = RouteOptions {
-                template: Some("{source} {round}: {output}".into()),
+                transform: model.map(|_| Transform::AiRouting),
+                on_error: model,
+                template: model.is_none().then(|| "{source} {round}: {output}".into()),
                 pattern: Some("LGTM|ECHO".into()),
                 max_rounds: Some(l.max_rounds),
                 cooldown_ms: Some(1_000),
@@ -226,6 +238,7 @@ impl World {
                 source: names[l.from].into(),
                 target: names[l.to].into(),
                 options,
+                providers: [("p".to_owned(), Provider::default())].into(),
                 ..ConnectParams::default()
             };
             if let Ok(Reply::Routes(made)) = sim.request(EDITOR, Request::Connect(p)) {
@@ -511,6 +524,7 @@ proptest! {
 
 fn check(w: &mut World) -> Result<(), TestCaseError> {
     prop_assert!(w.sim.wrong.is_empty(), "{:?}", w.sim.wrong);
+    prop_assert!(w.sim.calls.is_empty(), "calls nobody waits for: {:?}", w.sim.calls);
     let hops = w.sim.hops();
     let limit = Timing::default().chain_limit;
 

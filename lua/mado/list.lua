@@ -107,6 +107,9 @@ end
 
 ---@param route mado.RouteInfo
 function M.transform(route)
+  if route.provider and vim.list_contains(require('mado.options').models, route.transform) then
+    return ('%s by %s of %s'):format(route.transform, route.model or '?', route.provider)
+  end
   return with_text(route.transform, route.transform == 'prompt-wrap' and route.template)
 end
 

@@ -76,7 +76,7 @@ error('this file holds types only and is never loaded')
 ---@field accepted integer?
 ---@field answered integer?
 
----@alias mado.StepKind 'evidence'|'look'|'write'|'enter'|'receipt'|'person'
+---@alias mado.StepKind 'evidence'|'model'|'look'|'write'|'enter'|'receipt'|'person'
 
 ---@class mado.HopStep
 ---@field at integer milliseconds since the epoch

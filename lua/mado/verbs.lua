@@ -393,6 +393,12 @@ function M.preview(given, cb)
         return cb(info)
       end
       state.hop(info)
+      if info.reason_code == 'model' then
+        -- The window must not come at a moment of its own choosing.
+        local text = 'hop %d %s; :Mado preview opens its prompt when it is written'
+        require('mado.notify').info(text:format(info.id, info.reason_text))
+        return cb(info)
+      end
       show(info)
     end)
   end)

@@ -11,7 +11,7 @@ use super::hub::Hub;
 use super::io::Effect;
 use super::question::{Material, NotTold, Party, Question, Told, relative};
 use super::text;
-use crate::proto::{HopId, HopState, OnError, RouteId};
+use crate::proto::{HopId, HopState, OnError, RouteId, StepKind};
 use std::collections::BTreeMap;
 
 impl Hub {
@@ -55,6 +55,8 @@ impl Hub {
         if let Some(hop) = self.hops.get_mut(&id) {
             hop.ask = Some(Ask::Open(token));
         }
+        let step = self.asks_text(id);
+        self.step_of(id, StepKind::Model, step);
         self.out.push(Effect::Ask { hop: id, token, question });
         true
     }
@@ -66,8 +68,14 @@ impl Hub {
             return false;
         }
         hop.ask = Some(Ask::Due);
-        self.out.push(Effect::CancelAsk { hop: id });
+        self.called_off(id);
         true
+    }
+
+    /// Nobody waits for a hop's call any more.
+    pub(super) fn called_off(&mut self, id: HopId) {
+        self.step_of(id, StepKind::Model, "the call was ended: nobody waits for it any more");
+        self.out.push(Effect::CancelAsk { hop: id });
     }
 
     fn question(&self, route_id: RouteId, id: HopId) -> Result<Question, String> {
@@ -145,11 +153,20 @@ impl Hub {
                 for note in told.notes {
                     hop.note(note);
                 }
+                let (u, length) = (told.usage, told.text.chars().count());
+                let step = format!(
+                    "it wrote {length} characters ({} tokens read, {} of them cached, {} written)",
+                    u.input, u.cached, u.output
+                );
+                self.step_of(id, StepKind::Model, step);
                 if self.set_prompt(id, &told.text) {
                     self.record(id, None);
                 }
             }
-            Err(why) => self.not_told(id, why),
+            Err(why) => {
+                self.step_of(id, StepKind::Model, why.text.clone());
+                self.not_told(id, why);
+            }
         }
     }
 
@@ -191,10 +208,10 @@ impl Hub {
             self.hops.get(h).is_some_and(|h| h.route.is_none() && h.info.source.is_empty())
         };
         let of_person = turn.human || turn.hops.first().is_some_and(sent);
-        if let (true, Some(prompt)) = (of_person, turn.prompt.clone()) {
-            if let Some(chain) = self.chains.get_mut(&turn.chain) {
-                chain.task.get_or_insert(prompt);
-            }
+        if let (true, Some(prompt)) = (of_person, turn.prompt.clone())
+            && let Some(chain) = self.chains.get_mut(&turn.chain)
+        {
+            chain.task.get_or_insert(prompt);
         }
     }
 }

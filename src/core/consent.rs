@@ -11,6 +11,7 @@ impl Hub {
         if !hop.confirm || hop.is_final() {
             return Err(self.not_waiting(p.hop));
         }
+        self.has_text(p.hop)?;
         if let Some(prompt) = &p.prompt
             && hop.info.prompt.as_ref() != Some(prompt)
         {
@@ -31,6 +32,15 @@ impl Hub {
         }
         self.step_of(p.hop, StepKind::Person, "a person said yes");
         self.resume_hop(&p.project, p.hop)
+    }
+
+    /// A yes is said to a text that was read, not to one that a model has yet to write.
+    pub(super) fn has_text(&self, id: HopId) -> Result<(), ErrorInfo> {
+        if self.hops.get(&id).is_none_or(|h| h.ask.is_none()) {
+            return Ok(());
+        }
+        let text = format!("hop {id} has no text yet: it {}", self.asks_text(id));
+        Err(err("no_text", text, ":Mado queue says when it waits for your yes"))
     }
 
     fn not_waiting(&self, id: HopId) -> ErrorInfo {

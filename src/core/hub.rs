@@ -336,7 +336,7 @@ impl Hub {
         }
         let target = hop.target;
         if matches!(hop.ask.take(), Some(super::hop::Ask::Open(_))) {
-            self.out.push(Effect::CancelAsk { hop: id });
+            self.called_off(id);
         }
         for agent in self.agents.values_mut() {
             agent.queue.retain(|h| *h != id);

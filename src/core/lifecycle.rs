@@ -277,6 +277,10 @@ impl Hub {
                 let text =
                     "the host died after Enter, and the target's record does not hold the prompt";
                 self.finish(id, HopState::Failed, "in_doubt", text);
+            } else if self.hops.get(&id).is_some_and(|h| h.info.prompt.is_none()) {
+                let text =
+                    "the host died before a model had written its prompt; :Mado fire asks again";
+                self.finish(id, HopState::Failed, "host_died", text);
             } else if let Some(h) = self.hops.get_mut(&id) {
                 h.info.state = HopState::Held;
                 let how = resume_command(id);

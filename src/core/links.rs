@@ -218,6 +218,7 @@ impl Hub {
     pub(super) fn resume_hop(&mut self, project: &str, id: HopId) -> Res {
         let hop = self.hops.get(&id).ok_or_else(|| unknown_hop(id))?;
         if hop.confirm && !hop.is_final() {
+            self.has_text(id)?;
             if let Some(h) = self.hops.get_mut(&id) {
                 h.confirm = false;
             }

@@ -244,16 +244,13 @@ pub fn files(changed: Option<&[String]>, stat: &[Change]) -> String {
             None => path,
         }
     };
-    let (tag, mut lines) = match changed {
-        Some(paths) => {
-            let of = |path: &String| stat.iter().find(|c| c.path == *path);
-            let lines: Vec<String> = paths.iter().map(|p| line(p, of(p))).collect();
-            ("files_changed_by_the_sender", lines)
-        }
-        None => {
-            let lines = stat.iter().map(|c| line(&c.path, Some(c))).collect();
-            ("changed_in_the_working_directory_not_attributed", lines)
-        }
+    let (tag, mut lines) = if let Some(paths) = changed {
+        let of = |path: &String| stat.iter().find(|c| c.path == *path);
+        let lines: Vec<String> = paths.iter().map(|p| line(p, of(p))).collect();
+        ("files_changed_by_the_sender", lines)
+    } else {
+        let lines = stat.iter().map(|c| line(&c.path, Some(c))).collect();
+        ("changed_in_the_working_directory_not_attributed", lines)
     };
     if lines.is_empty() {
         return String::new();

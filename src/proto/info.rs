@@ -130,6 +130,8 @@ pub struct HopTimes {
 pub enum StepKind {
     /// What fired it.
     Evidence,
+    /// A model was asked, answered, failed, or was not waited for any more.
+    Model,
     /// A look at the target's drained screen.
     #[default]
     Look,

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 pub enum ProviderKind {
     /// Anthropic's Messages API.
     Anthropic,
-    /// The chat completions that OpenAI, Ollama, llama.cpp and vLLM share.
+    /// The chat completions that `OpenAI`, Ollama, llama.cpp and vLLM share.
     #[default]
     Openai,
     /// A program that reads a prompt from its standard input and prints the answer.

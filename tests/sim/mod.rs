@@ -9,7 +9,7 @@ pub use fake::{ALL, Fake, Shell, profile};
 
 use mado::core::dialect::{Answer, HookEvent, NoAnswer, RecordEvent, StatusState};
 use mado::core::profile::Profile;
-use mado::core::question::Question;
+use mado::core::question::{NotTold, Question, Told};
 use mado::core::{Effect, Hub, Input, Now, Timing};
 use mado::proto::*;
 use std::collections::BTreeMap;
@@ -36,6 +36,10 @@ pub struct Sim {
     /// Calls of models that were made, and called off, in order.
     pub asks: Vec<(HopId, u64, Question)>,
     pub cancelled: Vec<HopId>,
+    /// Calls that are under way.
+    pub calls: BTreeMap<HopId, u64>,
+    /// Calls end by themselves after this many milliseconds, every third with an error.
+    pub ask_ms: Option<u64>,
     /// A person has paused everything.
     pub paused: bool,
     /// What was done that must never be.
@@ -72,6 +76,8 @@ impl Sim {
             providers: BTreeMap::new(),
             asks: Vec::new(),
             cancelled: Vec::new(),
+            calls: BTreeMap::new(),
+            ask_ms: None,
             paused: false,
             wrong: Vec::new(),
         };
@@ -189,13 +195,43 @@ impl Sim {
                 };
                 self.feed(Input::Extracted { agent, token, result });
             }
-            Effect::Ask { hop, token, question } => self.asks.push((hop, token, *question)),
-            Effect::CancelAsk { hop } => self.cancelled.push(hop),
+            Effect::Ask { hop, token, question } => {
+                if self.paused {
+                    self.wrong.push(format!("{}: a model is asked while paused", self.now));
+                }
+                if self.calls.insert(hop, token).is_some() {
+                    self.wrong.push(format!("{}: hop {hop} is asked for twice", self.now));
+                }
+                self.asks.push((hop, token, *question));
+                if let Some(ms) = self.ask_ms {
+                    // One that was called off may end all the same.
+                    self.after(ms, move |s| s.call_ends(hop, token));
+                }
+            }
+            Effect::CancelAsk { hop } => {
+                if self.calls.remove(&hop).is_none() {
+                    self.wrong.push(format!("{}: no call of hop {hop} to end", self.now));
+                }
+                self.cancelled.push(hop);
+            }
             Effect::Kill { agent } => {
                 self.feed(Input::Exited { agent, code: None, signal: Some(15) });
             }
             _ => {}
         }
+    }
+
+    /// A model's call ends by itself.
+    pub fn call_ends(&mut self, hop: HopId, token: u64) {
+        if self.calls.get(&hop) == Some(&token) {
+            self.calls.remove(&hop);
+        }
+        let text = format!("the model's text {token} for hop {hop}");
+        let result = match token % 3 {
+            0 => Err(NotTold { code: "server_error".into(), text, ..NotTold::default() }),
+            _ => Ok(Told { text, ..Told::default() }),
+        };
+        self.feed(Input::Asked { hop, token, result });
     }
 
     /// A write reaches the agent's terminal, and the agent takes it.

@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn what_was_cut_off_is_left_out() {
-        let found = parse(b"1\t2\ta\0-\t-\tb.png\03\t4\tc");
+        let found = parse(b"1\t2\ta\x00-\t-\tb.png\x003\t4\tc");
         let binary = Change { path: "b.png".into(), lines: None };
         assert_eq!(found, [Change { path: "a".into(), lines: Some((1, 2)) }, binary]);
     }

@@ -9,11 +9,11 @@ use tokio::io::AsyncReadExt;
 use tokio::process::Command;
 
 /// How long the program that prints a key may take; it may have to ask a person.
-const COMMAND: Duration = Duration::from_secs(60);
+const COMMAND: Duration = Duration::from_mins(1);
 /// The longest key, in bytes.
 const LONGEST: u64 = 64 << 10;
 
-/// The variable that a provider's key is in. The services of Anthropic and OpenAI need one; of others
+/// The variable that a provider's key is in. The services of Anthropic and `OpenAI` need one; of others
 /// only the user knows.
 #[must_use]
 pub fn variable(spec: &Provider) -> Option<&str> {

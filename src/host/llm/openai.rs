@@ -1,4 +1,4 @@
-//! Chat completions, streamed, as OpenAI, Ollama, llama.cpp and vLLM offer them.
+//! Chat completions, streamed, as `OpenAI`, Ollama, llama.cpp and vLLM offer them.
 //!
 //! The stable part is the system message and comes first; these services cache prefixes by themselves.
 
@@ -16,7 +16,7 @@ struct Body<'a> {
     model: &'a str,
     stream: bool,
     stream_options: StreamOptions,
-    /// OpenAI's own service wants the newer name, others know only the older one.
+    /// `OpenAI`'s own service wants the newer name, others know only the older one.
     #[serde(skip_serializing_if = "Option::is_none")]
     max_tokens: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]

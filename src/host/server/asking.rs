@@ -130,7 +130,9 @@ async fn call(
         // A record names the real path of what the editor may know by a link.
         if let (Some(changed), Ok(real)) = (&mut changed, std::fs::canonicalize(cwd)) {
             let real = real.display().to_string();
-            changed.iter_mut().for_each(|path| *path = question::relative(path, &real));
+            for path in changed {
+                *path = question::relative(path, &real);
+            }
         }
         stat = changes::of(cwd, changed.as_deref(), &env).await;
     }
