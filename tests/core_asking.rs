@@ -322,7 +322,7 @@ fn what_cannot_work_is_refused_when_the_route_is_made() {
     }
     sim.providers = [("p".to_owned(), provider("m")), ("q".to_owned(), provider("n"))].into();
     let e = refused(&mut sim, asking());
-    assert!(e.code == "which_provider" && e.remedy.contains("p, q"), "{e}");
+    assert!(e.code == "which_provider" && e.remedy.contains("they are p, q"), "{e}");
     let e = refused(&mut sim, RouteOptions { provider: Some("r".into()), ..asking() });
     assert!(e.code == "unknown_provider" && e.remedy.contains("p, q"), "{e}");
     let one = || RouteOptions { provider: Some("p".into()), ..asking() };

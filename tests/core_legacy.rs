@@ -99,8 +99,8 @@ fn legacy_goes_with_on_idle_alone_and_says_so() {
             project: PROJECT.into(),
             source: "a".into(),
             target: "b".into(),
-            both: false,
             options: RouteOptions { dispatch: Some(Dispatch::Shadow), ..on(trigger) },
+            ..ConnectParams::default()
         };
         let e = sim.request(EDITOR, Request::Connect(p)).unwrap_err();
         assert!(e.message.contains("dispatch=shadow") && e.message.contains(why), "{e}");

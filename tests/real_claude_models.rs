@@ -122,3 +122,30 @@ async fn real_claude_a_model_is_told_every_file_that_was_changed_and_writes_the_
 async fn real_claude_of_the_older_version_names_its_changed_files_as_well() {
     a_refactoring_is_reviewed(&claude::old_binary()).await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn real_claude_its_own_program_can_be_the_model() {
+    let binary = claude::binary();
+    let c = Claudes::new(&binary, &[]).await;
+    let w = &c.world;
+    let (a, b) = (c.open("a", &[]), c.open("b", &[]));
+    // It is run in the environment of the agent `a`, so it asks the same service.
+    let providers = json!({"cli": {"kind": "command", "command": [binary, "-p"]}});
+    let options = json!({"trigger": "on-turn", "transform": "ai-routing"});
+    let params = json!({"source": "a", "target": "b", "options": options, "providers": providers});
+    let route = w.ask("connect", params)[0]["id"].as_u64().unwrap();
+    a.script(vec!["the answer of a".into(), "Please check what a has answered.".into()]);
+    w.send("a", "a question");
+    let hop = w.wait_route_hop(route, 1, "answered");
+    assert_eq!(b.prompts(), ["Please check what a has answered."]);
+    let given = a.prompts().pop().unwrap();
+    assert!(given.contains("<answer>\nthe answer of a\n</answer>"), "{given}");
+    assert_eq!(given.trim_end(), hop["input"].as_str().unwrap().trim_end());
+    // It has left no record where the agent's own is looked for.
+    a.script(vec!["another answer".into(), "Check that as well.".into()]);
+    let sent = w.send("a", "another question");
+    w.wait_state(sent, "answered");
+    let second = w.wait_route_hop(route, 2, "answered");
+    assert_eq!(second["answer"], "another answer");
+    w.stop_and_replay();
+}

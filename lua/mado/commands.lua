@@ -139,10 +139,13 @@ local function change_command(verb, text_key, known)
       elseif not vim.list_contains(known(), kind.text) then
         fail(self, parse.unknown('unknown ' .. verb, kind.text, known()))
       end
-      local text = parse.rest(c.raw, c.words, 3)
+      local asked = verb == 'transform' and c.words[3]
+      local provider = asked and asked.key == 'provider' and asked.value or nil
+      local text = parse.rest(c.raw, c.words, provider and 4 or 3)
       call(verb, {
         route = route.text,
         [verb] = kind.text,
+        provider = provider,
         [text_key] = text ~= '' and text or nil,
       }, say_routes)
     end,

@@ -187,6 +187,9 @@ pub enum Command {
         transform: String,
         /// The template of prompt-wrap, or the instructions of ai-routing and summary
         template: Option<String>,
+        /// Whom ai-routing and summary ask
+        #[arg(long)]
+        provider: Option<String>,
         #[command(flatten)]
         scope: Scope,
     },

@@ -71,10 +71,10 @@ pub fn run(command: Command) -> Result<ExitCode, ErrorInfo> {
             "trigger",
             |project| json!({"project": project, "route": route, "trigger": trigger, "pattern": pattern}),
         )?,
-        Command::Transform { route, transform, template, scope } => {
+        Command::Transform { route, transform, template, provider, scope } => {
             raw(&scope, "transform", |project| {
                 json!({"project": project, "route": route, "transform": transform,
-                       "template": template})
+                       "template": template, "provider": provider})
             })?;
         }
         Command::Answer { agent, scope } => {

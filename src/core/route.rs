@@ -317,7 +317,10 @@ impl Route {
             (Some(_), Some(_)) => Err(ErrorInfo::new(
                 "which_provider",
                 format!("route {name}: {asks} can ask more than one provider"),
-                format!("say provider=NAME; the providers are {}", names()),
+                format!(
+                    "say provider=NAME (--provider NAME in mado transform); they are {}",
+                    names()
+                ),
             )),
             (None, _) => Err(ErrorInfo::new(
                 "no_provider",
