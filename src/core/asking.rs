@@ -11,7 +11,7 @@ use super::hub::Hub;
 use super::io::Effect;
 use super::question::{Material, NotTold, Party, Question, Told, relative};
 use super::text;
-use crate::proto::{HopId, HopState, OnError, RouteId, StepKind};
+use crate::proto::{HopId, HopState, OnError, RouteId, RouteState, StepKind};
 use std::collections::BTreeMap;
 
 impl Hub {
@@ -31,6 +31,36 @@ impl Hub {
         true
     }
 
+    /// Asks for the text of the hop that waits at a route, or calls it off, as the route's state wants.
+    pub(super) fn release_asking(&mut self, route_id: RouteId, id: HopId) -> bool {
+        let now = self.now;
+        let Some(route) = self.routes.get(&route_id) else { return false };
+        let paused = self.hops.get(&id).is_some_and(|h| self.paused.contains(&h.info.project));
+        let (called, code, text) = match route.state() {
+            RouteState::Paused => {
+                let text = "its route is paused; :Mado resume goes on".to_owned();
+                (self.cancel_ask(id), "paused", text)
+            }
+            _ if paused => {
+                let text = "everything is paused; :Mado resume goes on".to_owned();
+                (self.cancel_ask(id), "paused", text)
+            }
+            // A call may end while no editor is there, but none begins.
+            RouteState::Held => {
+                (false, "no_editor", "no editor is attached to this project".to_owned())
+            }
+            RouteState::Active | RouteState::Stopped => {
+                (self.begin_ask(route_id, id), "model", self.asks_text(id))
+            }
+        };
+        let Some(hop) = self.hops.get_mut(&id).filter(|h| !h.is_final()) else { return called };
+        if hop.reason(now, code, text) {
+            self.publish_hop(id);
+            return true;
+        }
+        called
+    }
+
     /// What a hop that waits for a model says of it.
     pub(super) fn asks_text(&self, id: HopId) -> String {
         let info = self.hops.get(&id).map(|h| &h.info);
@@ -40,7 +70,7 @@ impl Hub {
     }
 
     /// Makes the call that is due.
-    pub(super) fn begin_ask(&mut self, route_id: RouteId, id: HopId) -> bool {
+    fn begin_ask(&mut self, route_id: RouteId, id: HopId) -> bool {
         if self.hops.get(&id).is_none_or(|h| h.ask != Some(Ask::Due)) {
             return false;
         }
@@ -62,7 +92,7 @@ impl Hub {
     }
 
     /// Calls a call off; the hop is asked for again when nothing holds it any more.
-    pub(super) fn cancel_ask(&mut self, id: HopId) -> bool {
+    fn cancel_ask(&mut self, id: HopId) -> bool {
         let Some(hop) = self.hops.get_mut(&id) else { return false };
         if !matches!(hop.ask, Some(Ask::Open(_))) {
             return false;

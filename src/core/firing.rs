@@ -410,7 +410,9 @@ impl Hub {
         let now = self.now;
         let Some(route) = self.routes.get(&route_id) else { return false };
         let Some(id) = route.waiting else { return false };
-        let asks = self.hops.get(&id).is_some_and(|h| h.ask.is_some());
+        if self.hops.get(&id).is_some_and(|h| h.ask.is_some()) {
+            return self.release_asking(route_id, id);
+        }
         let wait = match route.state() {
             RouteState::Paused => {
                 Some(("paused", "its route is paused; :Mado resume goes on".to_owned()))
@@ -418,27 +420,17 @@ impl Hub {
             RouteState::Held => {
                 Some(("no_editor", "no editor is attached to this project".to_owned()))
             }
-            _ if asks && self.is_paused(id) => {
-                Some(("paused", "everything is paused; :Mado resume goes on".to_owned()))
-            }
-            RouteState::Active | RouteState::Stopped if asks => Some(("model", self.asks_text(id))),
             RouteState::Active | RouteState::Stopped => route.cooled(now).map(|_| {
                 ("cooldown", format!("the route cools down for {} ms", route.cooldown_ms))
             }),
         };
         if let Some((code, text)) = wait {
-            // While no editor is there a call may end, but none begins.
-            let called = match code {
-                "paused" => self.cancel_ask(id),
-                "model" => self.begin_ask(route_id, id),
-                _ => false,
-            };
-            let Some(hop) = self.hops.get_mut(&id).filter(|h| !h.is_final()) else { return called };
+            let Some(hop) = self.hops.get_mut(&id) else { return false };
             if hop.reason(now, code, text) {
                 self.publish_hop(id);
                 return true;
             }
-            return called;
+            return false;
         }
         if let Some(route) = self.routes.get_mut(&route_id) {
             route.waiting = None;

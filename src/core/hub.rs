@@ -361,11 +361,6 @@ impl Hub {
         }
     }
 
-    /// Whether everything in a hop's project is paused.
-    pub(super) fn is_paused(&self, id: HopId) -> bool {
-        self.hops.get(&id).is_some_and(|h| self.paused.contains(&h.info.project))
-    }
-
     pub(super) fn notice(
         &mut self,
         project: String,
