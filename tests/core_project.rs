@@ -17,6 +17,8 @@ fn load(sim: &mut Sim, text: &str) -> Result<LoadReply, ErrorInfo> {
         path: "routes.json".into(),
         text: String::new(),
         file: Some(mado::host::project_file::read("routes.json", text)?),
+        provider: sim.providers.contains_key("usual").then(|| "usual".to_owned()),
+        providers: sim.providers.clone(),
     };
     let Reply::Data(data) = sim.request(EDITOR, Request::Load(p))? else { panic!() };
     Ok(serde_json::from_value(data).unwrap())
@@ -176,4 +178,31 @@ fn what_is_saved_loads_as_the_same() {
     let (mut other, _, _) = pair();
     load(&mut other, &text).unwrap();
     assert_eq!(save(&mut other), text);
+}
+
+#[test]
+fn a_route_of_the_file_asks_the_provider_that_it_names_or_the_usual_one() {
+    let (mut sim, a, _) = pair();
+    let text = |provider: &str| {
+        format!(
+            r#"{{"routes": [{{"source": "a", "target": "b", "trigger": "on-turn",
+                "transform": "ai-routing"{provider}}}]}}"#
+        )
+    };
+    let e = load(&mut sim, &text("")).unwrap_err();
+    assert!(e.message.contains("routes[0]") && e.message.contains("no provider"), "{e}");
+    let spec = |model: &str| Provider { model: model.into(), ..Provider::default() };
+    sim.providers = [("usual".to_owned(), spec("u")), ("other".to_owned(), spec("o"))].into();
+    let e = load(&mut sim, &text(r#", "provider": "none""#)).unwrap_err();
+    assert!(e.message.contains("routes[0]") && e.message.contains("other, usual"), "{e}");
+    assert_eq!(sim.route_count(), 0);
+    load(&mut sim, &text("")).unwrap();
+    assert_eq!(sim.route(RouteId(1)).model.as_deref(), Some("u"));
+    sim.human_prompt(a, "p");
+    sim.run(5_000);
+    assert_eq!(sim.asks.len(), 1);
+    load(&mut sim, &text(r#", "provider": "other""#)).unwrap();
+    assert_eq!(sim.route(RouteId(1)).model.as_deref(), Some("o"));
+    assert!(save(&mut sim).contains(r#""provider": "other""#));
+    assert!(sim.wrong.is_empty(), "{:?}", sim.wrong);
 }

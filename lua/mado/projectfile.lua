@@ -154,7 +154,10 @@ function M.load(project, cb)
   watch(path)
   local opened = {}
   local function once_more(left)
-    ask(project, 'load', { path = '.mado/routes.json', text = text }, function(reply, failed)
+    local params = { path = '.mado/routes.json', text = text }
+    params.provider = require('mado.config').get().provider
+    params.providers = require('mado.providers').sent()
+    ask(project, 'load', params, function(reply, failed)
       if failed then
         return cb(nil, failed)
       elseif vim.tbl_isempty(reply.missing) then

@@ -101,6 +101,26 @@ function M.names()
   return names
 end
 
+---What the host is sent of providers: all, or the one that is named; nothing where there are none.
+---@param name string?
+---@return table<string, mado.Provider>?
+function M.sent(name)
+  local known = require('mado.config').get().providers
+  if name and known[name] then
+    known = { [name] = known[name] }
+  end
+  if vim.tbl_isempty(known) then
+    return nil
+  end
+  return vim.tbl_map(function(provider)
+    local sent = vim.deepcopy(provider)
+    if sent.headers and vim.tbl_isempty(sent.headers) then
+      sent.headers = nil
+    end
+    return sent
+  end, known)
+end
+
 ---Adds to a request for a route whom it may ask and with which instructions, where its transform asks a model.
 ---@param params table the request's own parameters, to which `providers` is added
 ---@param options table what is said of the route: transform, template, provider
@@ -114,20 +134,7 @@ function M.add(params, options)
     options.provider = options.provider or config.provider
     options.template = options.template or config.templates[options.transform]
   end
-  local known = config.providers
-  local chosen = options.provider and known[options.provider]
-  if chosen then
-    known = { [options.provider] = chosen }
-  end
-  if not vim.tbl_isempty(known) then
-    params.providers = vim.tbl_map(function(provider)
-      local sent = vim.deepcopy(provider)
-      if sent.headers and vim.tbl_isempty(sent.headers) then
-        sent.headers = nil
-      end
-      return sent
-    end, known)
-  end
+  params.providers = M.sent(options.provider)
 end
 
 -- The variable that holds a provider's key; nothing where none is needed.

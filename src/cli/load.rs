@@ -20,8 +20,12 @@ pub fn run(file: Option<PathBuf>, scope: &Scope) -> Result<(), ErrorInfo> {
     let paths = Paths::from_env()?;
     serve::ensure(&paths)?;
     let mut client = Client::connect(&paths, &project)?;
-    let load =
-        Request::Load(LoadParams { project: project.clone(), path: shown, text, file: None });
+    let load = Request::Load(LoadParams {
+        project: project.clone(),
+        path: shown,
+        text,
+        ..LoadParams::default()
+    });
     let mut reply = ask(&mut client, &load)?;
     if !reply.missing.is_empty() {
         for (name, agent) in std::mem::take(&mut reply.missing) {

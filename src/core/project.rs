@@ -5,7 +5,7 @@ use super::hub::Hub;
 use super::route::Route;
 use crate::proto::{
     AgentId, ClientId, ErrorInfo, LoadParams, LoadReply, ProjectAgent, ProjectFile, ProjectRoute,
-    Reply, RouteId, RouteOptions,
+    Reply, RouteId, RouteOptions, Transform,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -54,16 +54,19 @@ impl Hub {
                 options.template = Some(template.clone());
             }
             // Checked before an agent is started for it.
-            Route::new(RouteId(0), AgentId(0), AgentId(1), self.timing.cooldown_ms)
-                .apply(&options, &format!("routes[{i}]"))
-                .map_err(|e| bad(format!("routes[{i}]"), &e.message))?;
+            let mut tried = Route::new(RouteId(0), AgentId(0), AgentId(1), self.timing.cooldown_ms);
+            let name = format!("routes[{i}]");
+            tried
+                .apply(&options, &name)
+                .and_then(|()| tried.choose(wish(&options, p), &p.providers, &name))
+                .map_err(|e| bad(format!("routes[{i}]"), &e.to_string()))?;
             wanted.push((route.clone(), options));
         }
         let missing = self.not_running(&p.project, file);
         if !missing.is_empty() {
             return data(&LoadReply { missing, ..LoadReply::default() });
         }
-        self.take_over(client, &p.project, &wanted)
+        self.take_over(client, p, &wanted)
     }
 
     fn not_running(&self, project: &str, file: &ProjectFile) -> BTreeMap<String, ProjectAgent> {
@@ -77,21 +80,26 @@ impl Hub {
     fn take_over(
         &mut self,
         client: ClientId,
-        project: &str,
+        p: &LoadParams,
         wanted: &[(ProjectRoute, RouteOptions)],
     ) -> Res {
+        let project = p.project.as_str();
         let (mut made, mut changed, mut keep) = (Vec::new(), Vec::new(), BTreeSet::new());
         for (route, options) in wanted {
             let (from, to) =
                 (self.agent(project, &route.source)?, self.agent(project, &route.target)?);
             let old = self.routes.values().find(|r| r.source == from && r.target == to);
             let Some(old) = old.cloned() else {
-                made.push(self.make_route(client, from, to, options)?);
+                let mut new = self.make_route(client, from, to, options)?;
+                new.choose(wish(options, p), &p.providers, &self.route_name(&new))?;
+                made.push(new);
                 continue;
             };
             keep.insert(old.id);
             if old.options != *options {
-                changed.push(self.remade(client, &old, options)?);
+                let mut new = self.remade(client, &old, options)?;
+                new.choose(wish(options, p), &p.providers, &self.route_name(&new))?;
+                changed.push(new);
             }
         }
         // From here on nothing fails.
@@ -175,6 +183,12 @@ impl Hub {
         let text = serde_json::to_string_pretty(&file).map_err(|e| fault(&e))? + "\n";
         data(&serde_json::json!({"text": text, "agents": agents, "routes": routes}))
     }
+}
+
+/// Whom a route of the file asks: whom it names, else the one that is set as the default.
+fn wish<'a>(options: &'a RouteOptions, p: &'a LoadParams) -> Option<&'a str> {
+    let asks = options.transform.is_some_and(Transform::asks_model);
+    options.provider.as_deref().or(p.provider.as_deref().filter(|_| asks))
 }
 
 fn fault(e: &serde_json::Error) -> ErrorInfo {

@@ -84,6 +84,7 @@ fn hide_input(input: &mut Input) {
     match request {
         Request::Open(open) => open.env.values_mut().for_each(|v| HIDDEN.clone_into(v)),
         Request::Connect(p) => p.providers.values_mut().for_each(hide_provider),
+        Request::Load(p) => p.providers.values_mut().for_each(hide_provider),
         Request::Transform(p) => p.providers.values_mut().for_each(hide_provider),
         _ => {}
     }

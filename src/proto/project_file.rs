@@ -1,6 +1,6 @@
 //! `.mado/routes.json`: the agents, templates and routes that a project keeps in a file.
 
-use super::{RouteInfo, RouteOptions};
+use super::{Provider, RouteInfo, RouteOptions};
 use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
@@ -103,6 +103,12 @@ pub struct LoadParams {
     /// The same as the host has read it; a sender leaves it out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<ProjectFile>,
+    /// The provider of routes that ask a model and name none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub provider: Option<String>,
+    /// Providers that the editor's configuration names; the file itself knows them by name alone.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub providers: BTreeMap<String, Provider>,
 }
 
 /// What came of `load`.

@@ -1,8 +1,8 @@
 //! What editors and shell commands ask, and what they get back. One vocabulary for both.
 
 use super::{
-    AgentInfo, ErrorInfo, HopId, HopInfo, LoadParams, OnError, Provider, QueueItem, RouteInfo, Transform,
-    Trigger,
+    AgentInfo, ErrorInfo, HopId, HopInfo, LoadParams, OnError, Provider, QueueItem, RouteInfo,
+    Transform, Trigger,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -5,7 +5,10 @@ use crate::core::Input;
 use crate::core::question::{self, NotTold, Question, Told};
 use crate::host::llm::{self, Call, changes, config, key};
 use crate::host::paths::make_folder;
-use crate::proto::{ConnectParams, ErrorInfo, HopId, Provider, Transform, TransformParams};
+use crate::proto::{
+    ConnectParams, ErrorInfo, HopId, LoadParams, ProjectFile, ProjectRoute, Provider, Transform,
+    TransformParams,
+};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use tokio_util::task::AbortOnDropHandle;
@@ -77,6 +80,30 @@ impl Server {
             p.providers = providers;
             p.template = p.template.or(template);
         }
+        Ok(p)
+    }
+
+    /// The same for the routes of a project's file, which names providers and never describes one.
+    pub(super) fn ready_to_load(
+        &self,
+        mut p: LoadParams,
+        file: ProjectFile,
+    ) -> Result<LoadParams, ErrorInfo> {
+        let editor = std::mem::take(&mut p.providers);
+        let asks = |r: &ProjectRoute| {
+            let options = &r.options;
+            options.provider.is_some() || options.transform.is_some_and(Transform::asks_model)
+        };
+        if file.routes.iter().any(asks) {
+            let config = config::load(&self.options.paths)?;
+            p.provider = p.provider.or(config.provider);
+            p.providers = config.providers;
+            p.providers.extend(editor);
+            for (name, spec) in &p.providers {
+                config::check(name, spec)?;
+            }
+        }
+        p.file = Some(file);
         Ok(p)
     }
 

@@ -119,9 +119,14 @@ impl Server {
             Request::Load(mut load) => match project_file::read(&load.path, &load.text) {
                 Ok(file) => {
                     load.text = String::new();
-                    load.file = Some(file);
-                    let (inside, request) = (inside, Request::Load(load));
-                    self.step(Input::Request { client, seq, inside, profile: None, request }).await;
+                    match self.ready_to_load(load, file) {
+                        Ok(load) => {
+                            let (profile, request) = (None, Request::Load(load));
+                            let asks = Input::Request { client, seq, inside, profile, request };
+                            self.step(asks).await;
+                        }
+                        Err(e) => self.reply(client, seq, Err(e)),
+                    }
                 }
                 Err(e) => self.reply(client, seq, Err(e)),
             },
