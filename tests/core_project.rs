@@ -166,6 +166,7 @@ fn what_is_saved_loads_as_the_same() {
         route: "1".into(),
         transform: Transform::Raw,
         template: None,
+        ..TransformParams::default()
     };
     sim.request(EDITOR, Request::Transform(p)).unwrap();
     let text = save(&mut sim);
