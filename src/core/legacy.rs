@@ -152,7 +152,17 @@ impl Hub {
 
 /// Why a dispatch does not go with the rest of a route; what is wrong, and the remedy.
 pub(super) fn dispatch_problem(route: &Route) -> Option<(String, &'static str)> {
-    if route.dispatch == Dispatch::Madoagent || route.trigger == Trigger::OnIdle {
+    if route.dispatch == Dispatch::Madoagent {
+        return None;
+    }
+    if route.dispatch == Dispatch::Shadow && route.transform.asks_model() {
+        let why = "a model writes another text each time, so the two cannot be compared";
+        return Some((
+            format!("dispatch=shadow does not go with {}: {why}", route.transform.name()),
+            "use transform=prompt-wrap",
+        ));
+    }
+    if route.trigger == Trigger::OnIdle {
         return None;
     }
     let (way, trigger) = (route.dispatch.name(), route.trigger.name());
