@@ -195,15 +195,6 @@ impl Route {
         if let Some((problem, remedy)) = super::legacy::dispatch_problem(&new) {
             return Err(bad(format!("route {name}: {problem}"), remedy));
         }
-        if new.transform.asks_model() && new.dispatch == Dispatch::Shadow {
-            let way = new.transform.name();
-            return Err(bad(
-                format!(
-                    "route {name}: dispatch=shadow compares two texts, and {way} writes but one"
-                ),
-                "use dispatch=madoagent, or another transform",
-            ));
-        }
         if let Some(on_error) = options.on_error {
             new.on_error = on_error;
         }
