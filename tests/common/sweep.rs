@@ -148,6 +148,10 @@ impl<R: Ring> Arena<R> {
 
     async fn calibrate(&mut self) {
         let w = self.ring.world();
+        // The first one also waits for the start.
+        let first = w.send(TARGET, "are you there?");
+        w.wait_state(first, "answered");
+        w.wait_phase(TARGET, "idle");
         let sent = epoch_ms();
         let hop = w.send(TARGET, &text(0));
         let hop = w.wait_state(hop, "answered");
