@@ -7,21 +7,26 @@
 source "$(dirname "$0")/lib.sh"
 
 case $(uname -s)-$(uname -m) in
-  Linux-x86_64) platform=linux-x64 ;;
-  Linux-aarch64) platform=linux-arm64 ;;
+  Linux-x86_64) platform=linux-x64 triple=x86_64-unknown-linux-musl ;;
+  Linux-aarch64) platform=linux-arm64 triple=aarch64-unknown-linux-musl ;;
   *) die "the real-agent tests run on Linux (x86_64, aarch64), not on $(uname -sm)" ;;
 esac
 
 fill_current() { npm_install "$CLAUDE_NPM" "$CLAUDE_VERSION" "$1"; }
 fill_old() { npm_install "$CLAUDE_NPM" "$CLAUDE_OLD_VERSION" "$1"; }
 
-# claude NAME VERSION FILL
-claude() {
-  provide "claude-code-$2" "$3"
-  local path=$cache/claude-code-$2/node_modules/$CLAUDE_NPM-$platform/claude
-  [[ -x $path ]] || die "$path is missing: delete $cache/claude-code-$2 and run this again"
+fill_codex() { npm_install "$CODEX_NPM" "$CODEX_VERSION" "$1"; }
+
+# agent NAME FOLDER FILL PROGRAM: installs into the cache's FOLDER, where PROGRAM is the native program.
+agent() {
+  provide "$2" "$3"
+  local path=$cache/$2/node_modules/$4
+  [[ -x $path ]] || die "$path is missing: delete $cache/$2 and run this again"
   printf '%s=%s\n' "$1" "$path"
 }
 
-claude MADO_TEST_CLAUDE "$CLAUDE_VERSION" fill_current
-claude MADO_TEST_CLAUDE_OLD "$CLAUDE_OLD_VERSION" fill_old
+claude=$CLAUDE_NPM-$platform/claude
+agent MADO_TEST_CLAUDE "claude-code-$CLAUDE_VERSION" fill_current "$claude"
+agent MADO_TEST_CLAUDE_OLD "claude-code-$CLAUDE_OLD_VERSION" fill_old "$claude"
+agent MADO_TEST_CODEX "codex-$CODEX_VERSION" fill_codex \
+  "$CODEX_NPM-$platform/vendor/$triple/bin/codex"

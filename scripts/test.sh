@@ -19,8 +19,8 @@ fi
 MADO_TEST_NVIM=$("$root/scripts/neovim.sh")
 agents=$("$root/scripts/agents.sh")
 # shellcheck disable=SC2163 # Every line is NAME=value.
-while IFS= read -r line; do export "$line"; done <<<"$agents"
-export MADO_TEST_NVIM MADO_TEST_CLAUDE MADO_TEST_CLAUDE_OLD
+while IFS= read -r line; do export "${line?}"; done <<<"$agents"
+export MADO_TEST_NVIM
 
 # Everything that may need the network happens here, before the namespace is entered.
 need cargo "install Rust (see rust-version in Cargo.toml)"

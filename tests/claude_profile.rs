@@ -2,20 +2,14 @@
 #![allow(clippy::pedantic, reason = "style lints are for the product")]
 #![allow(clippy::expect_used, reason = "helpers outside test functions may fail the test too")]
 
-use alacritty_terminal::Term;
-use alacritty_terminal::event::{Event, EventListener};
-use alacritty_terminal::term::cell::Flags;
-use alacritty_terminal::term::test::TermSize;
-use alacritty_terminal::term::{Config, TermMode};
-use alacritty_terminal::vte::ansi::Processor;
+#[path = "common/replay.rs"]
+mod replay;
+
 use mado::core::profile::Profile;
 use mado::core::screen::Facts;
 use mado::core::text::{self, Holds};
 use mado::proto::screen::{Row, ScreenView};
-use serde_json::Value;
-use std::cell::RefCell;
-use std::collections::BTreeMap;
-use std::rc::Rc;
+use replay::{any_row, is_quotation, marks};
 
 const SESSIONS: [(&str, &str); 2] = [
     ("2.1.197", include_str!("fixtures/claude/session-2.1.197.jsonl")),
@@ -24,92 +18,6 @@ const SESSIONS: [(&str, &str); 2] = [
 
 fn profile() -> Profile {
     toml::from_str(include_str!("../profiles/claude.toml")).expect("a valid profile")
-}
-
-#[derive(Clone, Default)]
-struct Title(Rc<RefCell<String>>);
-
-impl EventListener for Title {
-    fn send_event(&self, event: Event) {
-        match event {
-            Event::Title(title) => *self.0.borrow_mut() = title,
-            Event::ResetTitle => self.0.borrow_mut().clear(),
-            _ => {}
-        }
-    }
-}
-
-fn view(term: &Term<Title>, title: &Title) -> ScreenView {
-    let grid = term.grid();
-    let row = |line: i32| {
-        let cells = &grid[alacritty_terminal::index::Line(line)];
-        let mut row = Row::default();
-        for cell in cells {
-            if cell.flags.intersects(Flags::WIDE_CHAR_SPACER) {
-                continue;
-            }
-            let n = row.text.chars().count();
-            row.text.push(cell.c);
-            row.text.extend(cell.zerowidth().into_iter().flatten());
-            if cell.flags.contains(Flags::DIM) {
-                row.faint.push((n, n + 1));
-            }
-        }
-        row.text = row.text.trim_end_matches(' ').to_owned();
-        row
-    };
-    let cursor = grid.cursor.point;
-    ScreenView {
-        rows: (0..24).map(row).collect(),
-        cols: 80,
-        cursor: (cursor.line.0 as usize, cursor.column.0),
-        title: title.0.borrow().clone(),
-        alt_screen: term.mode().contains(TermMode::ALT_SCREEN),
-        ..ScreenView::default()
-    }
-}
-
-/// The screen at every mark of a recording.
-fn marks(recording: &str) -> BTreeMap<String, ScreenView> {
-    let mut lines = recording.lines().map(|l| serde_json::from_str::<Value>(l).expect("JSON"));
-    let header = lines.next().expect("a header");
-    assert_eq!((&header["rows"], &header["cols"]), (&Value::from(24), &Value::from(80)));
-    let title = Title::default();
-    let mut term = Term::new(Config::default(), &TermSize::new(80, 24), title.clone());
-    let mut parser: Processor = Processor::new();
-    let mut marks = BTreeMap::new();
-    for line in lines {
-        let data = line[2].as_str().expect("a string");
-        match line[0].as_str() {
-            Some("o") => parser.advance(&mut term, &base64(data)),
-            Some("m") => {
-                parser.stop_sync(&mut term);
-                marks.insert(data.to_owned(), view(&term, &title));
-            }
-            _ => {}
-        }
-    }
-    marks
-}
-
-fn base64(text: &str) -> Vec<u8> {
-    const DIGITS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut bytes = Vec::new();
-    let (mut bits, mut n) = (0u32, 0);
-    for c in text.bytes().take_while(|c| *c != b'=') {
-        let digit = DIGITS.iter().position(|d| *d == c).expect("a base64 digit");
-        bits = (bits << 6) | digit as u32;
-        n += 6;
-        if n >= 8 {
-            n -= 8;
-            bytes.push((bits >> n) as u8);
-        }
-    }
-    bytes
-}
-
-fn any_row(view: &ScreenView, patterns: &[mado::core::profile::Pattern]) -> bool {
-    view.rows.iter().any(|r| patterns.iter().any(|p| p.is_match(&r.text)))
 }
 
 #[test]
@@ -281,15 +189,8 @@ fn dialogs_of_other_kinds_are_dialogs() {
 fn an_answer_that_quotes_a_dialog_is_no_dialog() {
     let profile = profile();
     let (_, recording) = SESSIONS[1];
-    let mut view = marks(recording)["done"].clone();
-    for (row, text) in ["● Do you want to proceed?", "  ❯ 1. Yes", "    2. No", "  Esc to cancel"]
-        .iter()
-        .enumerate()
-    {
-        view.rows[row].text = (*text).to_owned();
-    }
-    let facts = Facts::read(&view, &profile, None);
-    assert!(facts.dialog.is_none() && facts.busy.is_none() && facts.composer.is_some());
+    let rows = ["● Do you want to proceed?", "  ❯ 1. Yes", "    2. No", "  Esc to cancel"];
+    assert!(is_quotation(&profile, marks(recording)["done"].clone(), &rows));
 }
 
 #[test]

@@ -9,7 +9,7 @@
 mod sim;
 
 use mado::core::Input;
-use mado::core::dialect::{Answer, HookEvent, NoAnswer, RecordEvent, StatusState};
+use mado::core::dialect::{Answer, HookEvent, NoAnswer, OscState, RecordEvent, StatusState};
 use mado::proto::*;
 use sim::{ALL, Sim, on};
 
@@ -556,4 +556,50 @@ fn background_tasks_that_a_person_ended_are_over_when_the_status_says_so() {
     status(&mut sim, a, StatusState::Idle);
     sim.run(3_000);
     assert_eq!(phase(&mut sim, "a"), Phase::Idle);
+}
+
+fn osc(sim: &mut Sim, a: AgentId, state: OscState) {
+    sim.feed(Input::Osc { agent: a, state });
+}
+
+/// As Codex is: it reports its state in the terminal, and its record tells the rest.
+const REPORTS: &str = r#""osc", "record", "screen""#;
+
+#[test]
+fn work_at_a_programs_start_is_no_turn() {
+    let (mut sim, a, b) = manual(REPORTS, Trigger::OnTurn);
+    sim.run(200);
+    osc(&mut sim, a, OscState::Working);
+    sim.run(100);
+    assert_eq!(sim.info("a").reason_code, "startup");
+    osc(&mut sim, a, OscState::Idle);
+    sim.run(200);
+    let hop = sim.send("a", "one");
+    sim.run(1_000);
+    assert_eq!(sim.hop(hop).state, HopState::Submitted, "nothing is waited for");
+    sim.run(3_000);
+    assert_eq!(sim.hops().len(), 1, "the route had nothing to tell");
+    assert!(sim.fake(b).submits.is_empty());
+}
+
+#[test]
+fn a_reported_error_takes_its_reason_from_the_record() {
+    let (mut sim, a, _b) = manual(REPORTS, Trigger::OnTurn);
+    osc(&mut sim, a, OscState::Idle);
+    sim.run(300);
+    let hop = sim.send("a", "one");
+    sim.run(1_000);
+    osc(&mut sim, a, OscState::Working);
+    record(&mut sim, a, RecordEvent::Prompt { turn: "t1".into(), text: "one".into(), human: true });
+    sim.run(500);
+    assert_eq!(sim.hop(hop).state, HopState::Accepted);
+    sim.fake(a).extract = Some(Err(NoAnswer::NotYet));
+    osc(&mut sim, a, OscState::Error);
+    sim.run(20);
+    assert_eq!(sim.hop(hop).state, HopState::Accepted, "the record does not say yet what it was");
+    sim.fake(a).extract = Some(Err(NoAnswer::ApiError { code: Some(400), text: "refused".into() }));
+    sim.run(200);
+    let h = sim.hop(hop);
+    assert_eq!((h.state, h.reason_code.as_str()), (HopState::Failed, "api_error"));
+    assert!(h.reason_text.contains("400: refused"), "{h:?}");
 }

@@ -1,5 +1,5 @@
-//! The contract on the real Claude Code, both versions. A start takes seconds, so several parts
-//! share one.
+//! The contract on the real Claude Code, both versions, and on the real Codex. A start takes seconds, so
+//! several parts share one.
 #![allow(clippy::pedantic, reason = "style lints are for the product")]
 #![allow(clippy::unwrap_used, reason = "helpers outside test functions may fail the test too")]
 
@@ -75,4 +75,30 @@ async fn real_claude_shows_its_turns_as_the_demo_agent_does() {
 #[tokio::test]
 async fn real_claude_of_the_older_version_shows_its_turns_as_the_demo_agent_does() {
     busy(Which::OldClaude).await;
+}
+
+#[tokio::test]
+async fn real_codex_takes_prompts_as_the_demo_agent_does() {
+    let s = Subject::start(Which::Codex).await;
+    checks::enter_submits_exactly_the_paste(&s).await;
+    checks::lines_pasted_one_by_one_arrive_as_they_were(&s).await;
+    checks::a_long_paste_has_a_stand_in_and_arrives_whole(&s).await;
+    checks::text_with_enter_in_one_write_never_submits(&s).await;
+}
+
+#[tokio::test]
+async fn real_codex_keeps_drafts_as_the_demo_agent_does() {
+    drafts(Which::Codex).await;
+}
+
+#[tokio::test]
+async fn real_codex_has_dialogs_as_the_demo_agent_does() {
+    dialogs(Which::Codex).await;
+}
+
+#[tokio::test]
+async fn real_codex_shows_its_turns_as_the_demo_agent_does() {
+    let s = Subject::start(Which::Codex).await;
+    turns::an_interrupted_turn_says_so(&s).await;
+    turns::a_failed_turn_says_so(&s).await;
 }

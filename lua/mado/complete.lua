@@ -3,7 +3,7 @@
 local M = {}
 
 -- Those that come with mado.
-local profiles = { 'claude', 'demo', 'shell' }
+local profiles = { 'claude', 'codex', 'demo', 'shell' }
 
 local function commands()
   return require('mado.commands')

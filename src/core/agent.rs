@@ -106,6 +106,8 @@ pub struct Seen {
     pub status: Option<Claim<StatusState>>,
     /// OSC 7501.
     pub osc: Option<Claim<OscState>>,
+    /// It has reported another state than that it works: its start is over.
+    pub osc_ready: bool,
     /// OSC 133: a shell runs a command.
     pub command: bool,
     /// It has marked its prompt or a command's end before.

@@ -230,7 +230,8 @@ impl Hub {
             || seen.record_open.is_some()
             || seen.status.is_some()
             || seen.osc.is_some();
-        let wait = if speaks && !heard { self.timing.unheard_ms } else { self.timing.settle_ms };
+        let unheard = agent.profile.evidence.unheard_ms.unwrap_or(self.timing.unheard_ms);
+        let wait = if speaks && !heard { unheard } else { self.timing.settle_ms };
         agent.since + wait
     }
 

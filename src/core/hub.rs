@@ -194,7 +194,10 @@ impl Hub {
                 let now = self.now.mono;
                 if let Some(a) = self.agents.get_mut(&agent) {
                     a.seen.osc = Some(super::agent::Claim { says: state, at: now });
+                    a.seen.osc_ready |= state != OscState::Working;
+                    // What went wrong stands in the record, a moment later.
                     if state == OscState::Error
+                        && !a.has_record()
                         && let Some(t) = a.turn.as_mut()
                     {
                         t.broken.get_or_insert(Outcome::Failed("it reported an error".to_owned()));
@@ -284,7 +287,7 @@ impl Hub {
         let titled = agent.title_says(true) == Some(Phase::Busy);
         if phase == Phase::Busy
             && agent.turn.is_none()
-            && agent.verdict.code != "background"
+            && !matches!(agent.verdict.code, "background" | "startup")
             && (!line || began)
         {
             self.open_turn(id, None, None, false);

@@ -144,6 +144,10 @@ impl Agent {
             return busy(Rung::Status, "has a turn open");
         }
         if osc.is_some_and(|o| o.says == OscState::Working) {
+            if self.has_record() && !seen.osc_ready && self.turn.is_none() {
+                // Its start is work, too (codex 0.171.0); a turn that begins with it shows in the record.
+                return Some(Verdict::new(Phase::Busy, Rung::Osc, "startup", "is starting"));
+            }
             return busy(Rung::Osc, "has a turn open");
         }
         if let Some(r) = record.filter(|r| r.says)

@@ -118,7 +118,7 @@ pub struct Program {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Records {
-    /// `claude`, `demo`, or `none`: answers come from the rendered screen.
+    /// `claude`, `codex`, `demo`, or `none`: answers come from the rendered screen.
     #[serde(default)]
     pub dialect: Dialect,
     /// For `demo`: the transcript's path, with placeholders.
@@ -139,6 +139,8 @@ pub enum Dialect {
     None,
     /// Claude Code.
     Claude,
+    /// Codex.
+    Codex,
     /// The demo agent.
     Demo,
 }
@@ -150,6 +152,10 @@ pub struct EvidenceRules {
     /// The rungs in use; the others are ignored even when they speak.
     #[serde(default)]
     pub rungs: Vec<Rung>,
+    /// How long the composer of a program whose own signals have not spoken yet must have stood, in
+    /// milliseconds, where that is longer than usual: one that shows its composer long before it is ready.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unheard_ms: Option<u64>,
     /// A title that means: busy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title_busy: Option<Pattern>,
@@ -231,15 +237,30 @@ pub struct ComposerRules {
     /// The cursor (visible or not) stands in the composer's rows when it has the keyboard.
     #[serde(default)]
     pub cursor_inside: bool,
+    /// The terminal's own cursor is shown when the composer has the keyboard.
+    #[serde(default)]
+    pub cursor_visible: bool,
+    /// It ends at the screen's bottom: its bottom edge is the first row below the cursor that `bottom` matches
+    /// and that at most `footer_rows` rows follow. For composers whose further rows and footer look alike.
+    #[serde(default)]
+    pub at_bottom: bool,
+    /// When it is empty it shows a faint text: without one it holds something, be it blanks.
+    #[serde(default)]
+    pub ghost: bool,
     /// Texts of an empty composer that are not drawn faint.
     #[serde(default)]
     pub hints: Vec<Pattern>,
-    /// The program's own stand-in for a long paste.
+    /// The program's own stand-in for a long paste. Its first group is how many newlines it stands for, or
+    /// how many characters where the group is called `chars`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub placeholder: Option<Pattern>,
     /// On the row above the first: the program hides rows; its first group is how many.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hidden: Option<Pattern>,
+    /// On the first row itself: the program hides rows above it, it does not say how many. What is matched is
+    /// no text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scrolled: Option<Pattern>,
     /// A line's prompt for the further lines of a command that is not finished.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub continuation: Option<Pattern>,

@@ -14,15 +14,18 @@ pub struct Composer {
     pub last: usize,
     /// What it holds, without prompts, indents and what is drawn faint. Rows are joined by newlines.
     pub text: String,
-    /// Rows above the visible ones that the program says it hides; 0 when all is visible.
+    /// Rows above the visible ones that the program says it hides (1 where it does not say how many); 0
+    /// when all is visible.
     pub hidden: usize,
+    /// It shows nothing, and not the faint text of an empty one either: it holds blanks.
+    pub blank: bool,
 }
 
 impl Composer {
-    /// Whether it holds text; what it hides is text too.
+    /// Whether it holds text; what it hides is text too, and so are blanks.
     #[must_use]
     pub fn filled(&self) -> bool {
-        self.hidden > 0 || !self.text.trim().is_empty()
+        self.hidden > 0 || self.blank || !self.text.trim().is_empty()
     }
 }
 
@@ -78,6 +81,9 @@ fn first_match(patterns: &[Pattern], rows: &[&str]) -> Option<String> {
 /// must be inside, it is not.
 fn find_box(view: &ScreenView, rules: &ComposerRules) -> Option<Composer> {
     let first = rules.first.as_ref()?;
+    if rules.cursor_visible && !view.cursor_visible {
+        return None;
+    }
     let rows = &view.rows;
     let footer_rows = if rules.footer_rows == 0 { 8 } else { rules.footer_rows };
     for i in (0..rows.len()).rev() {
@@ -91,23 +97,9 @@ fn find_box(view: &ScreenView, rules: &ComposerRules) -> Option<Composer> {
         if !has_top {
             continue;
         }
-        let mut last = i;
-        let mut closed = rules.bottom.is_none();
-        for (j, row) in rows.iter().enumerate().skip(i + 1) {
-            if rules.bottom.as_ref().is_some_and(|b| b.is_match(&row.text)) {
-                closed = true;
-                break;
-            }
-            let belongs = row.text.trim().is_empty()
-                || rules.rest.as_ref().is_none_or(|r| r.prefix_len(&row.text).is_some());
-            if !belongs {
-                break;
-            }
-            last = j;
-        }
-        if !closed {
-            continue;
-        }
+        let last =
+            if rules.at_bottom { end_at_bottom(view, i, rules) } else { end(rows, i, rules) };
+        let Some(last) = last else { continue };
         if tail(&rows[last + 1..], usize::MAX).len() > footer_rows + 1 {
             continue;
         }
@@ -115,10 +107,53 @@ fn find_box(view: &ScreenView, rules: &ComposerRules) -> Option<Composer> {
             continue;
         }
         let top = if rules.top.is_some() { i - 1 } else { i };
-        let text = box_text(&rows[i..=last], view, i, mark, rules);
-        return Some(Composer { top, last, text, hidden });
+        let (text, ghost) = box_text(&rows[i..=last], view, i, mark, rules);
+        let above = rules.scrolled.as_ref().filter(|p| p.is_match(&rows[i].text));
+        let hidden = if above.is_some() { hidden.max(1) } else { hidden };
+        // The mark may be drawn faint, and so be left out already.
+        let text = above.and_then(|p| without(p, &text)).unwrap_or(text);
+        let blank = rules.ghost && !ghost && text.trim().is_empty();
+        return Some(Composer { top, last, text, hidden, blank });
     }
     None
+}
+
+/// The last row of a composer that begins at row `i` and ends where its bottom edge is.
+fn end(rows: &[Row], i: usize, rules: &ComposerRules) -> Option<usize> {
+    let mut last = i;
+    for (j, row) in rows.iter().enumerate().skip(i + 1) {
+        if rules.bottom.as_ref().is_some_and(|b| b.is_match(&row.text)) {
+            return Some(last);
+        }
+        let belongs = row.text.trim().is_empty()
+            || rules.rest.as_ref().is_none_or(|r| r.prefix_len(&row.text).is_some());
+        if !belongs {
+            break;
+        }
+        last = j;
+    }
+    rules.bottom.is_none().then_some(last)
+}
+
+/// The same for one at the bottom of the screen. What a person or mado has just typed ends at or below the
+/// cursor, so a row that looks like the footer's and is not below it is text.
+fn end_at_bottom(view: &ScreenView, i: usize, rules: &ComposerRules) -> Option<usize> {
+    let rows = &view.rows;
+    let from = rows.len().saturating_sub(rules.footer_rows + 1).max(view.cursor.0 + 1).max(i + 1);
+    let edge = (from..rows.len())
+        .find(|j| rules.bottom.as_ref().is_none_or(|b| b.is_match(&rows[*j].text)))?;
+    let belongs = |row: &Row| {
+        row.text.trim().is_empty()
+            || rules.rest.as_ref().is_none_or(|r| r.prefix_len(&row.text).is_some())
+    };
+    rows[i + 1..edge].iter().all(belongs).then_some(edge - 1)
+}
+
+/// The text without what the pattern matches on its first line; `None`: it matches nothing there.
+fn without(pattern: &Pattern, text: &str) -> Option<String> {
+    let first = text.lines().next()?;
+    let found = pattern.0.find(first)?;
+    Some(format!("{}{}", &text[..found.start()], &text[found.end()..]))
 }
 
 /// How many rows the program says it hides above the visible ones (`─── ↑ 13 more ───`, seen:
@@ -132,13 +167,14 @@ fn hidden_rows(top: &str, rules: &ComposerRules) -> usize {
         .unwrap_or(0)
 }
 
+/// What the rows hold, and whether they show something faint.
 fn box_text(
     rows: &[Row],
     view: &ScreenView,
     first: usize,
     first_mark: &Pattern,
     rules: &ComposerRules,
-) -> String {
+) -> (String, bool) {
     let mut lines = Vec::new();
     let mut faint_chars = 0usize;
     for (k, row) in rows.iter().enumerate() {
@@ -161,14 +197,16 @@ fn box_text(
         && view.cursor.0 == first
         && lines.iter().map(|l| l.trim().chars().count()).sum::<usize>() == 1
         && cursor_on_first_char(&rows[0], view.cursor.1, rules);
+    let ghost = faint_chars > 0;
     if under_cursor {
-        return String::new();
+        return (String::new(), ghost);
     }
     while lines.len() > 1 && lines.last().is_some_and(|l| l.trim().is_empty()) {
         lines.pop();
     }
     let text = lines.join("\n");
-    if rules.hints.iter().any(|h| h.is_match(text.trim())) { String::new() } else { text }
+    let hint = rules.hints.iter().any(|h| h.is_match(text.trim()));
+    (if hint { String::new() } else { text }, ghost || hint)
 }
 
 fn cursor_on_first_char(row: &Row, col: usize, rules: &ComposerRules) -> bool {
@@ -220,7 +258,7 @@ fn find_line(view: &ScreenView, base: Option<&LineBase>) -> Option<Composer> {
         }
         last = i;
     }
-    Some(Composer { top, last, text: text.trim().to_owned(), hidden: 0 })
+    Some(Composer { top, last, text: text.trim().to_owned(), ..Composer::default() })
 }
 
 /// The rows an agent has shown: those that left the screen, and the visible ones above the composer.

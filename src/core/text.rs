@@ -201,8 +201,8 @@ pub fn holds(composer: &str, hidden: usize, typed: &str, placeholder: Option<&Pa
 }
 
 /// The same for a text that was written in pieces. A program may show its own stand-in for a
-/// long piece, for the whole of it and nothing else; the number of lines that it names (the
-/// pattern's first group) must fit.
+/// long piece, for the whole of it and nothing else; the number of lines or characters that it names
+/// must fit.
 #[must_use]
 pub fn holds_pieces<S: AsRef<str>>(
     composer: &str,
@@ -215,7 +215,12 @@ pub fn holds_pieces<S: AsRef<str>>(
     for mark in placeholder.into_iter().flat_map(|p| p.0.captures_iter(composer)) {
         let Some(whole) = mark.get(0).filter(|m| !m.is_empty()) else { continue };
         shown.push(Shown::Text(fold(&composer[rest..whole.start()])));
-        shown.push(Shown::StandIn(mark.get(1).and_then(|m| m.as_str().trim().parse().ok())));
+        let count = |m: regex::Match| m.as_str().trim().parse().ok();
+        let named = match mark.name("chars") {
+            Some(chars) => Named { chars: count(chars), newlines: None },
+            None => Named { chars: None, newlines: mark.get(1).and_then(count) },
+        };
+        shown.push(Shown::StandIn(named));
         rest = whole.end();
     }
     shown.push(Shown::Text(fold(&composer[rest..])));
@@ -231,8 +236,14 @@ pub fn holds_pieces<S: AsRef<str>>(
 /// A part of what a composer shows.
 enum Shown {
     Text(String),
-    /// A stand-in and the number of lines it names.
-    StandIn(Option<usize>),
+    StandIn(Named),
+}
+
+/// What a stand-in says of the text that it stands for.
+#[derive(Clone, Copy)]
+struct Named {
+    chars: Option<usize>,
+    newlines: Option<usize>,
 }
 
 /// Whether what is shown is made of the pieces, seen from the end. With `hidden` rows it is only
@@ -241,11 +252,11 @@ fn fits(shown: &[Shown], pieces: &[(String, &str)], hidden: bool) -> bool {
     let empty = |pieces: &[(String, &str)]| pieces.iter().all(|(folded, _)| folded.is_empty());
     match shown.split_last() {
         None => hidden != empty(pieces),
-        Some((Shown::StandIn(lines), before)) => {
+        Some((Shown::StandIn(named), before)) => {
             let Some(last) = pieces.iter().rposition(|(folded, _)| !folded.is_empty()) else {
                 return false;
             };
-            stands_for(*lines, pieces[last].1) && fits(before, &pieces[..last], hidden)
+            stands_for(*named, pieces[last].1) && fits(before, &pieces[..last], hidden)
         }
         Some((Shown::Text(text), before)) => {
             let mut left = text.as_str();
@@ -266,11 +277,13 @@ fn fits(shown: &[Shown], pieces: &[(String, &str)], hidden: bool) -> bool {
 }
 
 /// Whether a stand-in can be for a piece: programs use them for long ones only, and count its
-/// newlines, give or take one at the edges.
-fn stands_for(lines: Option<usize>, piece: &str) -> bool {
+/// newlines, give or take one at the edges, or its characters.
+fn stands_for(named: Named, piece: &str) -> bool {
     let newlines = piece.matches('\n').count();
-    let long = newlines >= 2 || piece.chars().count() >= 100;
-    long && lines.is_none_or(|n| n.abs_diff(newlines) <= 1)
+    let chars = piece.chars().count();
+    let long = newlines >= 2 || chars >= 100;
+    long && named.newlines.is_none_or(|n| n.abs_diff(newlines) <= 1)
+        && named.chars.is_none_or(|n| n == chars)
 }
 
 /// The placeholders of a `prompt-wrap` template.

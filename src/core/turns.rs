@@ -291,8 +291,11 @@ impl Hub {
             self.close_turn(id, broken, rung);
             return;
         }
-        // The agent's own word that the turn was completed outweighs rows that may be quotations.
-        if !turn.stopped && !turn.record_end {
+        // The agent's own word that the turn ended outweighs rows that may be quotations; how it ended, its
+        // record tells.
+        let reported = agent.has_record() && osc_ended(agent, turn);
+        let told = turn.stopped || turn.record_end || reported;
+        if !told {
             if let Some(row) = agent.turn_row_matching(&agent.profile.screen.error) {
                 self.close_turn(id, Outcome::Failed(row), Rung::Screen);
                 return;
@@ -524,6 +527,18 @@ fn belongs(turn: &Turn, before: Option<&LastAnswer>, answer: &Answer, lenient: b
     same_turn && (answer.ended || stopped || lenient)
 }
 
+/// Whether the agent has reported since the turn began that it works no more. An error counts where a record
+/// says which.
+fn osc_ended(agent: &Agent, turn: &Turn) -> bool {
+    let ended = |state: OscState| match state {
+        OscState::Idle | OscState::Done => true,
+        OscState::Error => agent.has_record(),
+        OscState::Working | OscState::Blocked => false,
+    };
+    let osc = agent.seen.osc.filter(|_| agent.uses(Rung::Osc));
+    osc.is_some_and(|o| ended(o.says) && o.at >= turn.started)
+}
+
 /// Which evidence says that the open turn of an idle agent was completed; the strongest.
 fn completion(agent: &Agent, turn: &Turn) -> Option<Rung> {
     let since = |at: u64| at >= turn.started;
@@ -538,12 +553,7 @@ fn completion(agent: &Agent, turn: &Turn) -> Option<Rung> {
     {
         return Some(Rung::Status);
     }
-    if agent.uses(Rung::Osc)
-        && agent
-            .seen
-            .osc
-            .is_some_and(|o| matches!(o.says, OscState::Idle | OscState::Done) && since(o.at))
-    {
+    if osc_ended(agent, turn) {
         return Some(Rung::Osc);
     }
     if agent.uses(Rung::Foreground) {

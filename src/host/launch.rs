@@ -78,6 +78,13 @@ const STRIPPED: &[&str] = &[
     "CLAUDE_CODE_SSE_PORT",
     "CLAUDE_PROJECT_DIR",
     "AI_AGENT",
+    // The same (seen: codex 0.171.0, in its shell).
+    "CODEX_CI",
+    "CODEX_SANDBOX_NETWORK_DISABLED",
+    "CODEX_SESSION_ID",
+    "CODEX_THREAD_ID",
+    "CODEX_TOOL_CALL_ID",
+    "CODEX_VERSION",
     "MADO_TRACE",
     "MADO_CRASH_AT",
 ];

@@ -67,6 +67,12 @@ impl Process {
         system.process(pid).map(sysinfo::Process::start_time)
     }
 
+    /// The files that it has open. `None` where the system does not tell.
+    #[must_use]
+    pub fn open_files(self) -> Option<Vec<std::path::PathBuf>> {
+        sys::open_files(self.pid)
+    }
+
     /// Its working directory now.
     #[must_use]
     pub fn cwd(self) -> Option<std::path::PathBuf> {

@@ -16,6 +16,7 @@ use toml::{Table, Value};
 /// The profiles that come with mado, by name.
 const BUILT_IN: &[(&str, &str)] = &[
     ("claude", include_str!("../../profiles/claude.toml")),
+    ("codex", include_str!("../../profiles/codex.toml")),
     ("demo", include_str!("../../profiles/demo.toml")),
     ("shell", include_str!("../../profiles/shell.toml")),
 ];

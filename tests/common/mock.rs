@@ -1,4 +1,5 @@
-//! A scripted model server on loopback: the Anthropic Messages API as far as the agents use it.
+//! A scripted model server on loopback: the Anthropic Messages and the OpenAI Responses API as far as the
+//! agents use them.
 //!
 //! Each test starts its own. It runs on a thread and runtime of its own, so that a test may block.
 //! By default it answers `ECHO <json of the last user text> ENDECHO`, so that a delivery can be
@@ -39,7 +40,8 @@ pub enum Reply {
     /// A tool call. The request that brings its result is answered by what comes next in the
     /// script, else by `FINAL after tool. Result was: …`.
     Tool {
-        /// The tool's name as the agent offers it, for example `Bash`.
+        /// The tool's name as the agent offers it, for example `Bash` (for Codex its shell tool), or
+        /// `namespace.name`.
         name: String,
         /// The tool's arguments.
         input: Value,

@@ -1,5 +1,5 @@
 //! The mock server's side towards the agents: reading requests, and writing answers as the Messages API
-//! does, in one piece or as server-sent events.
+//! does, in one piece or as server-sent events. The Responses API is in `mock_responses.rs`.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -16,6 +16,9 @@ use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 
 use super::{Kind, Outcome, Plan, Reply, Request, Shared, epoch_ms};
+
+#[path = "mock_responses.rs"]
+mod responses;
 
 /// Serves until `stopped` resolves (or its sender is dropped), then hangs up on everyone.
 pub(super) fn serve(
@@ -49,9 +52,13 @@ async fn handle(
         Some(at) => (uri.path()[..at].trim_start_matches('/').to_owned(), &uri.path()[at..]),
         None => (String::new(), uri.path()),
     };
-    let said = Said::read(&body);
+    let api = if endpoint == "/v1/responses" { Api::Responses } else { Api::Messages };
+    let said = match api {
+        Api::Messages => Said::read(&body),
+        Api::Responses => responses::said(&body),
+    };
     let kind = match endpoint {
-        "/v1/messages" if method == Method::POST => said.kind(&body),
+        "/v1/messages" | "/v1/responses" if method == Method::POST => said.kind(&body),
         "/v1/messages/count_tokens" => Kind::Count,
         _ => Kind::Other,
     };
@@ -90,7 +97,7 @@ async fn handle(
         (state.requests.len() - 1, plan)
     };
 
-    let answer = Answer { shared, index, model: body["model"].clone() };
+    let answer = Answer { shared, index, model: body["model"].clone(), api };
     match plan {
         None if kind == Kind::Count => answer.whole(StatusCode::OK, json!({ "input_tokens": 123 })),
         None => answer.whole(StatusCode::NOT_FOUND, error("not_found_error", "no such endpoint")),
@@ -100,8 +107,18 @@ async fn handle(
     }
 }
 
+/// Which form of conversation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Api {
+    /// Anthropic's Messages.
+    Messages,
+    /// OpenAI's Responses.
+    Responses,
+}
+
 fn message_count(body: &Value) -> usize {
-    body["messages"].as_array().map_or(0, Vec::len)
+    let list = body["messages"].as_array().or_else(|| body["input"].as_array());
+    list.map_or(0, Vec::len)
 }
 
 fn error(kind: &str, message: &str) -> Value {
@@ -186,6 +203,7 @@ struct Answer {
     shared: Arc<Shared>,
     index: usize,
     model: Value,
+    api: Api,
 }
 
 impl Answer {
@@ -224,7 +242,12 @@ impl Answer {
             _ => "api_error",
         };
         let code = StatusCode::from_u16(status).expect("a valid HTTP status");
-        let mut response = self.whole(code, error(kind, &format!("mock {status}")));
+        let said = format!("mock {status}");
+        let body = match self.api {
+            Api::Messages => error(kind, &said),
+            Api::Responses => responses::error(kind, &said),
+        };
+        let mut response = self.whole(code, body);
         response.headers_mut().insert(header::RETRY_AFTER, header::HeaderValue::from_static("1"));
         response
     }
@@ -271,12 +294,22 @@ impl Answer {
         let (sender, receiver) = mpsc::channel(1);
         tokio::spawn(async move {
             let hung_up = sender.clone();
-            let events = Events { answer: &self, sender, index: 0, block: None };
+            let send = async {
+                match self.api {
+                    Api::Messages => {
+                        let events = Events { answer: &self, sender, index: 0, block: None };
+                        events.send(steps).await
+                    }
+                    Api::Responses => responses::Events::send(&self, sender, steps).await,
+                }
+            };
             let finished = tokio::select! {
-                sent = events.send(steps) => sent.is_ok(),
+                sent = send => sent.is_ok(),
                 () = hung_up.closed() => false,
             };
-            if !finished {
+            // Some hang up on the last event, before the stream's own end.
+            let pending = || self.shared.lock().requests[self.index].outcome == Outcome::Pending;
+            if !finished && pending() {
                 self.finish(Outcome::Dropped);
             }
         });

@@ -7,6 +7,7 @@
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used)]
 
 pub mod claude;
+pub mod codex;
 pub mod mock;
 pub mod term;
 pub mod tmux;

@@ -242,6 +242,27 @@ impl World {
         self.wait_state(hop["id"].as_u64().unwrap(), state)
     }
 
+    /// One turn of an agent fails (its model refuses the prompt `fail`), a person interrupts the next one, and the
+    /// third is well. What waited for the first two, a send and a hop of the route each, ends with the reason.
+    pub fn broken_turns_stop_their_hops(&self, source: &str, route: u64, why: &str) {
+        let failed = self.wait_state(self.send(source, "fail"), "failed");
+        assert!(failed["reason_text"].as_str().unwrap().contains(why), "{failed}");
+        let hop = self.wait_route_hop(route, 1, "failed");
+        assert!(hop["reason_text"].as_str().unwrap().contains(why), "{hop}");
+
+        let sent = self.send(source, "MOCK:slow 100");
+        self.wait_screen(source, "some words", |s| s.contains("word3"));
+        let person = self.viewer(source);
+        person.write("\x1b");
+        let stopped = self.wait_state(sent, "stopped");
+        assert_eq!(stopped["reason_code"], "interrupted", "{stopped}");
+        assert_eq!(self.wait_route_hop(route, 2, "stopped")["reason_code"], "interrupted");
+
+        // And then it goes on as if nothing had been.
+        self.wait_state(self.send(source, "MOCK:say well again"), "answered");
+        assert_eq!(self.wait_route_hop(route, 3, "answered")["answer"], "well again");
+    }
+
     /// What an agent's screen shows.
     pub fn screen(&self, name: &str) -> String {
         let data = self.ask("screen", json!({"agent": name}));

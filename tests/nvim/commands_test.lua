@@ -487,15 +487,15 @@ end)
 test('the profiles that there are complete: built in, of setup, and files', function()
   local kept = vim.env.MADO_CONFIG
   vim.env.MADO_CONFIG = fake.dir .. '/config'
-  eq({ 'claude', 'demo', 'shell' }, vim.list_slice(complete('Mado open '), 1, 3))
+  eq({ 'claude', 'codex', 'demo', 'shell' }, vim.list_slice(complete('Mado open '), 1, 4))
   vim.fn.mkdir(fake.dir .. '/config/profiles', 'p')
   for _, name in ipairs({ 'aider.toml', 'claude.toml', 'notes.md', '.toml' }) do
     vim.fn.writefile({}, fake.dir .. '/config/profiles/' .. name)
   end
   ok(require('mado').setup({ profiles = { mine = {} } }))
   eq(
-    { 'aider', 'claude', 'demo', 'mine', 'shell', 'name=' },
-    vim.list_slice(complete('Mado open '), 1, 6)
+    { 'aider', 'claude', 'codex', 'demo', 'mine', 'shell', 'name=' },
+    vim.list_slice(complete('Mado open '), 1, 7)
   )
   ok(require('mado').setup({}))
   vim.env.MADO_CONFIG = kept

@@ -145,25 +145,7 @@ async fn real_claude_a_failed_and_an_interrupted_turn_stop_their_hops_with_the_r
     let options = json!({"trigger": "on-turn", "template": "{output}", "cooldown_ms": 1000});
     let route = w.connect("a", "b", options);
     a.on(Matcher::Equals("fail".into()), Reply::Error { status: 529, times: u32::MAX });
-    let sent = w.send("a", "fail");
-    let failed = w.wait_state(sent, "failed");
-    assert!(failed["reason_text"].as_str().unwrap().contains("529"), "{failed}");
-    let hop = w.wait_route_hop(route, 1, "failed");
-    assert!(hop["reason_text"].as_str().unwrap().contains("529"), "{hop}");
-
-    let sent = w.send("a", "MOCK:slow 100");
-    w.wait_screen("a", "some words", |s| s.contains("word3"));
-    let person = w.viewer("a");
-    person.write("\x1b");
-    let stopped = w.wait_state(sent, "stopped");
-    assert_eq!(stopped["reason_code"], "interrupted", "{stopped}");
-    let hop = w.wait_route_hop(route, 2, "stopped");
-    assert_eq!(hop["reason_code"], "interrupted");
-
-    // And then it goes on as if nothing had been.
-    let sent = w.send("a", "MOCK:say well again");
-    w.wait_state(sent, "answered");
-    assert_eq!(w.wait_route_hop(route, 3, "answered")["answer"], "well again");
+    w.broken_turns_stop_their_hops("a", route, "529");
     assert_eq!(b.prompts(), ["well again"]);
     w.stop_and_replay();
 }

@@ -23,7 +23,7 @@ pub async fn enter_submits_exactly_the_paste(s: &Subject) {
     s.enter().await;
     s.submitted(before, "one line").await;
     s.idle().await;
-    assert!(!s.rows_matching(&s.profile.screen.done).is_empty(), "{}", s.term.describe());
+    s.until("a done row", || !s.rows_matching(&s.profile.screen.done).is_empty()).await;
     s.term.write("\r");
     s.term.write("\r");
     assert_never("an Enter on nothing submits", A_WHILE, || s.submits().len() > before + 1).await;
@@ -93,7 +93,7 @@ pub async fn any_script_is_recognised_and_arrives_as_it_was(s: &Subject) {
 /// A long paste is shown as a stand-in that the profile knows, and arrives whole.
 pub async fn a_long_paste_has_a_stand_in_and_arrives_whole(s: &Subject) {
     let before = s.submits().len();
-    let text: Vec<String> = (1..=30).map(|n| format!("line {n} of a long paste")).collect();
+    let text: Vec<String> = (1..=60).map(|n| format!("line {n} of a long paste")).collect();
     let text = text.join("\n");
     s.paste(&text).await;
     let stand_in = s.profile.composer.placeholder.as_ref().unwrap();
@@ -123,6 +123,17 @@ pub async fn text_with_enter_in_one_write_submits_only_when_short(s: &Subject) {
     assert_never("a long write submits", A_WHILE, || s.submits().len() > before + 1).await;
     s.enter().await;
     s.submitted(before + 1, &long).await;
+    s.idle().await;
+}
+
+/// The same where an Enter right behind typed text is a newline whatever its length (Codex).
+pub async fn text_with_enter_in_one_write_never_submits(s: &Subject) {
+    let before = s.submits().len();
+    s.term.write("short\r");
+    s.shows("short").await;
+    assert_never("it submits", A_WHILE, || s.submits().len() > before).await;
+    s.enter().await;
+    s.submitted(before, "short").await;
     s.idle().await;
 }
 
@@ -166,7 +177,13 @@ pub async fn a_resize_changes_no_draft(s: &Subject) {
     for (rows, cols) in [(24, 60), (30, 140), (24, 80), SIZE] {
         s.term.resize(rows, cols);
         let rule = "─".repeat(cols.into());
-        s.until("the new width", || s.term.text().contains(&rule)).await;
+        let bottom =
+            |s: &Subject| s.facts().composer.is_some_and(|c| c.last + 4 == usize::from(rows));
+        let drawn = |s: &Subject| match s.which {
+            Which::Codex => bottom(s),
+            _ => s.term.text().contains(&rule),
+        };
+        s.until("the new width", || drawn(s)).await;
         s.shows(MIXED).await;
     }
     s.enter().await;

@@ -22,10 +22,10 @@ use serde_json::Value;
 use tempfile::TempDir;
 use unicode_normalization::UnicodeNormalization;
 
-use super::common::claude;
 use super::common::mock::{Kind, Matcher, Mock, Reply};
 use super::common::term::Term;
 use super::common::wait_value;
+use super::common::{claude, codex};
 
 /// No step takes longer, even on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(40);
@@ -43,7 +43,7 @@ pub struct Subject {
 
 enum Inner {
     Demo { dir: TempDir },
-    Claude { mock: Mock, cwd: TempDir, _home: TempDir },
+    Real { mock: Mock, cwd: TempDir, _home: TempDir },
 }
 
 /// Which agent.
@@ -53,6 +53,7 @@ pub enum Which {
     Demo,
     Claude,
     OldClaude,
+    Codex,
 }
 
 impl Subject {
@@ -83,7 +84,16 @@ impl Subject {
                 let env = claude::claude_env(home.path(), &mock.url());
                 let term = Term::spawn(&argv, &env, cwd.path(), rows, cols);
                 let profile = toml::from_str(include_str!("../../profiles/claude.toml")).unwrap();
-                Subject { which, term, profile, inner: Inner::Claude { mock, cwd, _home: home } }
+                Subject { which, term, profile, inner: Inner::Real { mock, cwd, _home: home } }
+            }
+            Which::Codex => {
+                let mock = Mock::start().await;
+                let cwd = TempDir::new().unwrap();
+                let home = codex::home(&[cwd.path()]);
+                let argv = codex::argv(&codex::binary(), &mock.url());
+                let term = Term::spawn(&argv, &codex::env(home.path()), cwd.path(), rows, cols);
+                let profile = toml::from_str(include_str!("../../profiles/codex.toml")).unwrap();
+                Subject { which, term, profile, inner: Inner::Real { mock, cwd, _home: home } }
             }
         };
         subject.idle().await;
@@ -113,6 +123,9 @@ impl Subject {
                 && f.busy.is_none()
                 && f.composer.as_ref().is_some_and(|c| c.text.trim().is_empty())
                 && !self.title_busy()
+                && !self.title_asks()
+                // Codex shows its composer before it is ready.
+                && (self.which != Which::Codex || !self.term.title().is_empty())
         })
         .await
     }
@@ -121,6 +134,17 @@ impl Subject {
     pub fn title_busy(&self) -> bool {
         let title = self.term.title();
         self.profile.evidence.title_busy.as_ref().is_some_and(|p| p.is_match(&title))
+    }
+
+    /// Whether the title says that a dialog waits.
+    pub fn title_asks(&self) -> bool {
+        let title = self.term.title();
+        self.profile.evidence.title_asking.as_ref().is_some_and(|p| p.is_match(&title))
+    }
+
+    /// Whether the screen or the title says that it works.
+    pub fn works(&self) -> bool {
+        self.facts().busy.is_some() || self.title_busy()
     }
 
     /// How the composer compares with `text`, as before an Enter. `None`: there is no composer.
@@ -183,31 +207,32 @@ impl Subject {
         assert_eq!(submits[before], self.arrives(text));
     }
 
-    /// A prompt as the agent takes it. Claude composes accents (NFC); both turn tabs into blanks.
+    /// A prompt as the agent takes it. Claude composes accents (NFC) and turns tabs into blanks, as the demo
+    /// agent does; Codex leaves both.
     fn arrives(&self, text: &str) -> String {
-        let text = text.replace('\t', "    ");
-        match &self.inner {
-            Inner::Demo { .. } => text,
-            Inner::Claude { .. } => text.nfc().collect(),
+        match self.which {
+            Which::Demo => text.replace('\t', "    "),
+            Which::Claude | Which::OldClaude => text.replace('\t', "    ").nfc().collect(),
+            Which::Codex => text.to_owned(),
         }
     }
 
-    /// What the agent took as prompts, in order: by the demo's ledger, by what Claude's model got.
+    /// What the agent took as prompts, in order: by the demo's ledger, by what the real one's model got.
     pub fn submits(&self) -> Vec<String> {
         match &self.inner {
             Inner::Demo { dir } => texts(dir.path(), "submit"),
-            Inner::Claude { mock, .. } => {
+            Inner::Real { mock, .. } => {
                 let prompts = mock.prompts().into_iter();
                 prompts.map(|p| claude::unwrap_pasted(&p).to_owned()).collect()
             }
         }
     }
 
-    /// How many dialogs were approved: by the demo's ledger, by what Claude's tools did.
+    /// How many dialogs were approved: by the demo's ledger, by what the real one's tools did.
     pub fn approvals(&self) -> usize {
         match &self.inner {
             Inner::Demo { dir } => texts(dir.path(), "approve").len(),
-            Inner::Claude { mock, cwd, .. } => {
+            Inner::Real { mock, cwd, .. } => {
                 let touched = fs::read_dir(cwd.path()).unwrap().count();
                 let results = mock.requests().iter().filter(|r| r.kind == Kind::ToolResult).count();
                 touched.max(results)
@@ -220,7 +245,7 @@ impl Subject {
     pub async fn long_turn(&self, gate: &str, then_ask: bool) {
         match &self.inner {
             Inner::Demo { .. } => self.submit("work DEMO:slow 100000").await,
-            Inner::Claude { mock, .. } => {
+            Inner::Real { mock, .. } => {
                 let rest = if then_ask {
                     Reply::bash(&format!("touch approved-{gate}"))
                 } else {
@@ -241,7 +266,7 @@ impl Subject {
     pub async fn open_dialog(&self, gate: &str) {
         match &self.inner {
             Inner::Demo { .. } => assert_eq!(self.control("ask"), "ok"),
-            Inner::Claude { mock, .. } => mock.open(gate),
+            Inner::Real { mock, .. } => mock.open(gate),
         }
         self.wait("the dialog", |f| f.dialog.is_some()).await;
     }
@@ -250,7 +275,7 @@ impl Subject {
     pub fn asking_prompt(&self, name: &str) -> String {
         match &self.inner {
             Inner::Demo { .. } => "please DEMO:ask".to_owned(),
-            Inner::Claude { mock, .. } => {
+            Inner::Real { mock, .. } => {
                 mock.script(vec![Reply::bash(&format!("touch approved-{name}"))]);
                 "please ask".to_owned()
             }
@@ -261,7 +286,7 @@ impl Subject {
     pub fn failing_prompt(&self) -> String {
         match &self.inner {
             Inner::Demo { .. } => "fail DEMO:error 400".to_owned(),
-            Inner::Claude { mock, .. } => {
+            Inner::Real { mock, .. } => {
                 // The first one is tried again.
                 let reply = Reply::Error { status: 400, times: u32::MAX };
                 mock.on(Matcher::Equals("fail".into()), reply);
@@ -294,7 +319,7 @@ impl Subject {
                 let last = ledger.lines().rev().take(20);
                 last.map(|l| l.chars().take(200).collect::<String>() + "\n").collect()
             }
-            Inner::Claude { mock, .. } => mock.describe(),
+            Inner::Real { mock, .. } => mock.describe(),
         };
         format!("{}\n{:?}\n{seen}", self.term.describe(), self.facts())
     }

@@ -65,7 +65,7 @@ pub async fn a_draft_survives_a_dialog(s: &Subject) {
     s.term.write(s.profile.composer.clear.repeat(2));
     // The demo agent's long turn goes on; Claude's ended with the refusal.
     s.wait("an empty composer", |f| f.composer.as_ref().is_some_and(|c| c.text.is_empty())).await;
-    if s.facts().busy.is_some() {
+    if s.works() {
         s.term.write("\x1b");
     }
     s.idle().await;
@@ -80,11 +80,10 @@ pub async fn busy_is_seen_and_prompts_wait(s: &Subject) {
     s.until("a busy title", || s.title_busy()).await;
     // A draft may hide the footer that says so.
     s.paste("queued").await;
-    let busy = |s: &Subject| s.facts().busy.is_some() || s.title_busy();
-    assert!(busy(s), "{}", s.term.describe());
+    assert!(s.works(), "{}", s.term.describe());
     s.enter().await;
     s.wait("an empty composer", |f| f.composer.as_ref().is_some_and(|c| c.text.is_empty())).await;
-    assert!(busy(s), "{}", s.term.describe());
+    assert!(s.works(), "{}", s.term.describe());
     s.term.write("\x1b");
     s.until("the queued prompt", || s.submits().len() == before + 2).await;
     assert_eq!(s.submits()[before + 1], "queued");
@@ -94,7 +93,7 @@ pub async fn busy_is_seen_and_prompts_wait(s: &Subject) {
 /// Esc ends a turn: the screen says so on a row that the profile knows.
 pub async fn an_interrupted_turn_says_so(s: &Subject) {
     s.long_turn("interrupt", false).await;
-    s.wait("a busy screen", |f| f.busy.is_some()).await;
+    s.until("a sign of work", || s.works()).await;
     let said = |s: &Subject| s.rows_matching(&s.profile.screen.interrupted).len();
     let before = said(s);
     s.term.write("\x1b");

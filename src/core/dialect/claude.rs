@@ -15,31 +15,10 @@ pub use answer::{AnswerFinder, Found};
 pub use hook::parse_hook;
 pub use status::{StatusFile, parse_status};
 
-use super::RecordEvent;
+pub use super::Unreadable;
+use super::{Fresh, RecordEvent, read};
 use serde::Deserialize;
 use serde_json::Value;
-
-/// Why something that Claude wrote could not be understood.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Unreadable {
-    /// Not JSON: cut off, or not Claude's.
-    #[error("{0} is not JSON")]
-    NotJson(&'static str),
-    /// A field that is needed is missing or has another type.
-    #[error("{what} has no usable field `{field}`; this form of it is not known")]
-    Field {
-        /// What was read.
-        what: String,
-        /// The field's path.
-        field: String,
-    },
-}
-
-impl Unreadable {
-    fn field(what: &str, field: &str) -> Self {
-        Unreadable::Field { what: what.to_owned(), field: field.to_owned() }
-    }
-}
 
 /// A transcript line, as far as it matters.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -186,18 +165,6 @@ pub fn parse_line(line: &str) -> Result<Line, Unreadable> {
     Ok(Line { kind, at })
 }
 
-/// Deserialises, and names the field that does not fit.
-fn read<'a, T: Deserialize<'a>>(what: &'static str, text: &'a str) -> Result<T, Unreadable> {
-    let mut json = serde_json::Deserializer::from_str(text);
-    serde_path_to_error::deserialize(&mut json).map_err(|e| {
-        if e.inner().is_data() {
-            Unreadable::field(what, &e.path().to_string())
-        } else {
-            Unreadable::NotJson(what)
-        }
-    })
-}
-
 fn user(line: UserLine) -> Result<LineKind, Unreadable> {
     let turn = line.prompt_id;
     let content = line
@@ -331,11 +298,7 @@ fn between<'a>(text: &'a str, from: &str, to: &str) -> Option<&'a str> {
 #[derive(Debug, Clone, Default)]
 pub struct Transcript {
     turn: Option<String>,
-    since: Option<String>,
-    /// Time of the newest line so far.
-    newest: Option<String>,
-    /// Lines up to this time were read before the file was replaced.
-    known: Option<String>,
+    fresh: Fresh,
     /// What came before any prompt, with its time. 2.1.197 under load writes a session's first
     /// prompt after the answer to it.
     early: Vec<(Option<String>, RecordEvent)>,
@@ -353,26 +316,19 @@ impl Transcript {
     /// session's transcript begins with turns that are long over.
     #[must_use]
     pub fn since(since: u64) -> Self {
-        Transcript { since: Some(iso_time(since)), ..Transcript::default() }
+        Transcript { fresh: Fresh::since(since), ..Transcript::default() }
     }
 
     /// The file was replaced and comes again from its start: what was read before is passed over.
     pub fn restart(&mut self) {
-        self.known = self.newest.clone();
+        self.fresh.restart();
     }
 
     /// Takes the next line.
     pub fn line(&mut self, line: &str) -> Result<Vec<RecordEvent>, Unreadable> {
         let Line { kind, at } = parse_line(line)?;
-        if let Some(at) = &at {
-            let old = self.since.as_ref().is_some_and(|since| at < since)
-                || self.known.as_ref().is_some_and(|known| at <= known);
-            if old {
-                return Ok(Vec::new());
-            }
-            if self.newest.as_ref().is_none_or(|newest| newest < at) {
-                self.newest = Some(at.clone());
-            }
+        if !self.fresh.is_new(at.as_deref()) {
+            return Ok(Vec::new());
         }
         let event = match kind {
             LineKind::Prompt { turn, text, human } => {
@@ -444,23 +400,6 @@ fn in_turn(event: RecordEvent, name: &str) -> RecordEvent {
         RecordEvent::Interrupted { .. } => RecordEvent::Interrupted { turn: named },
         other => other,
     }
-}
-
-/// Milliseconds since the epoch as `2026-11-30T08:47:08.579Z`.
-fn iso_time(ms: u64) -> String {
-    let (secs, ms) = (ms / 1000, ms % 1000);
-    let (days, secs) = (secs / 86_400, secs % 86_400);
-    let (hour, min, sec) = (secs / 3600, secs / 60 % 60, secs % 60);
-    // Days to a date in the proleptic Gregorian calendar, counted in years that begin in March.
-    let z = days + 719_468;
-    let (era, doe) = (z / 146_097, z % 146_097);
-    let yoe = (doe - doe / 1460 + doe / 36_524 - doe / 146_096) / 365;
-    let doy = doe - (365 * yoe + yoe / 4 - yoe / 100);
-    let mp = (5 * doy + 2) / 153;
-    let day = doy - (153 * mp + 2) / 5 + 1;
-    let month = if mp < 10 { mp + 3 } else { mp - 9 };
-    let year = yoe + era * 400 + u64::from(month <= 2);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{min:02}:{sec:02}.{ms:03}Z")
 }
 
 /// The name of a working directory's folder below `projects/`.

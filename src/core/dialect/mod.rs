@@ -4,6 +4,7 @@
 //! status files) to these types. Reading bytes is the host's work.
 
 pub mod claude;
+pub mod codex;
 pub mod demo;
 
 use serde::{Deserialize, Serialize};
@@ -206,4 +207,97 @@ pub enum NoAnswer {
     /// The record is not of the form this version of mado knows.
     #[error("no answer: {0}")]
     Malformed(String),
+}
+
+/// Why something that an agent wrote could not be understood.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Unreadable {
+    /// Not JSON: cut off, or not the agent's.
+    #[error("{0} is not JSON")]
+    NotJson(&'static str),
+    /// A field that is needed is missing or has another type.
+    #[error("{what} has no usable field `{field}`; this form of it is not known")]
+    Field {
+        /// What was read.
+        what: String,
+        /// The field's path.
+        field: String,
+    },
+}
+
+impl Unreadable {
+    fn field(what: &str, field: &str) -> Self {
+        Unreadable::Field { what: what.to_owned(), field: field.to_owned() }
+    }
+}
+
+/// Deserialises, and names the field that does not fit.
+fn read<'a, T: Deserialize<'a>>(what: &'static str, text: &'a str) -> Result<T, Unreadable> {
+    let mut json = serde_json::Deserializer::from_str(text);
+    serde_path_to_error::deserialize(&mut json).map_err(|e| {
+        if e.inner().is_data() {
+            Unreadable::field(what, &e.path().to_string())
+        } else {
+            Unreadable::NotJson(what)
+        }
+    })
+}
+
+/// What a finder that reads a record backwards says after a line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Found {
+    /// It needs older lines.
+    More,
+    /// This is it.
+    Done(Result<Answer, NoAnswer>),
+}
+
+/// Tells new lines of a record from those that were over, or read, before, by their times.
+#[derive(Debug, Clone, Default)]
+struct Fresh {
+    since: Option<String>,
+    /// Time of the newest line so far.
+    newest: Option<String>,
+    /// Lines up to this time were read before the file was replaced.
+    known: Option<String>,
+}
+
+impl Fresh {
+    /// Lines before this time (milliseconds since the epoch) are old.
+    fn since(since: u64) -> Self {
+        Fresh { since: Some(iso_time(since)), ..Fresh::default() }
+    }
+
+    /// The file comes again from its start.
+    fn restart(&mut self) {
+        self.known = self.newest.clone();
+    }
+
+    /// Whether a line of this time is new. One without a time is.
+    fn is_new(&mut self, at: Option<&str>) -> bool {
+        let Some(at) = at else { return true };
+        let old = self.since.as_ref().is_some_and(|since| at < since.as_str())
+            || self.known.as_ref().is_some_and(|known| at <= known.as_str());
+        if !old && self.newest.as_ref().is_none_or(|newest| newest.as_str() < at) {
+            self.newest = Some(at.to_owned());
+        }
+        !old
+    }
+}
+
+/// Milliseconds since the epoch as `2026-11-30T08:47:08.579Z`.
+fn iso_time(ms: u64) -> String {
+    let (secs, ms) = (ms / 1000, ms % 1000);
+    let (days, secs) = (secs / 86_400, secs % 86_400);
+    let (hour, min, sec) = (secs / 3600, secs / 60 % 60, secs % 60);
+    // Days to a date in the proleptic Gregorian calendar, counted in years that begin in March.
+    let z = days + 719_468;
+    let (era, doe) = (z / 146_097, z % 146_097);
+    let yoe = (doe - doe / 1460 + doe / 36_524 - doe / 146_096) / 365;
+    let doy = doe - (365 * yoe + yoe / 4 - yoe / 100);
+    let mp = (5 * doy + 2) / 153;
+    let day = doy - (153 * mp + 2) / 5 + 1;
+    let month = if mp < 10 { mp + 3 } else { mp - 9 };
+    let year = yoe + era * 400 + u64::from(month <= 2);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{min:02}:{sec:02}.{ms:03}Z")
 }

@@ -59,6 +59,12 @@ pub(super) fn environ(pid: u32) -> Option<BTreeMap<String, String>> {
     Some(pairs.collect())
 }
 
+/// What its descriptors lead to; sockets and the like are not paths that exist.
+pub(super) fn open_files(pid: u32) -> Option<Vec<PathBuf>> {
+    let entries = fs::read_dir(format!("/proc/{pid}/fd")).ok()?;
+    Some(entries.flatten().filter_map(|e| fs::read_link(e.path()).ok()).collect())
+}
+
 /// The working directory.
 pub(super) fn cwd(pid: u32) -> Option<PathBuf> {
     fs::read_link(format!("/proc/{pid}/cwd")).ok()

@@ -18,7 +18,12 @@ impl Tree {
 
     /// A process that is named `claude`, with this environment.
     pub fn claude(env: &[(&str, &str)]) -> Tree {
-        Tree::with_env("printf claude > /proc/self/comm; echo ready; read", env)
+        Tree::named("claude", ":", env)
+    }
+
+    /// A process of this name with this environment, which runs a command first.
+    pub fn named(name: &str, first: &str, env: &[(&str, &str)]) -> Tree {
+        Tree::with_env(&format!("printf {name} > /proc/self/comm; {first}; echo ready; read"), env)
     }
 
     fn with_env(script: &str, env: &[(&str, &str)]) -> Tree {

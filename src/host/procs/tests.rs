@@ -71,4 +71,5 @@ fn both_ways_to_ask_the_system_agree() {
     assert_eq!(portable::environ(pid).unwrap()[MARK], "t5");
     assert_eq!(sys::environ(pid).unwrap()[MARK], "t5");
     assert_eq!(portable::cwd(pid), sys::cwd(pid));
+    assert_eq!(portable::open_files(pid), None);
 }

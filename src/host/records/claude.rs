@@ -4,10 +4,10 @@
 //! Without a status file (an older version, a person's own settings) the working directory's
 //! folder is looked in; there only a single transcript that this agent can have written counts.
 
-use super::Subject;
+use super::{Subject, one, unreadable};
 use crate::core::dialect::NoAnswer;
 use crate::core::dialect::claude::{StatusFile, cwd_to_project_dir, parse_status};
-use crate::host::procs::{Process, find_agent};
+use crate::host::procs::Process;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -32,10 +32,7 @@ pub struct Place {
 
 /// Finds the agent and its files.
 pub fn locate(subject: &Subject) -> Result<Place, NoAnswer> {
-    let process = agent(subject).ok_or_else(|| {
-        let names = subject.names.join(", ");
-        NoAnswer::NoRecord(format!("no process named {names} runs in its terminal"))
-    })?;
+    let process = subject.agent().ok_or_else(|| subject.no_agent())?;
     let config = config_dir(subject, process)?;
     let status = read_status(&config, process)?;
     let transcript = if let Some(status) = &status {
@@ -48,25 +45,9 @@ pub fn locate(subject: &Subject) -> Result<Place, NoAnswer> {
     Ok(Place { process, config, status, transcript })
 }
 
-/// The agent's process. A terminal's first process that has no name on the list is none.
-#[must_use]
-pub fn agent(subject: &Subject) -> Option<Process> {
-    find_agent(subject.root, &subject.names)
-}
-
 /// `CLAUDE_CONFIG_DIR` of the agent's own environment, else `.claude` in its home.
 pub fn config_dir(subject: &Subject, process: Process) -> Result<PathBuf, NoAnswer> {
-    let environ = process.environ().filter(|e| !e.is_empty());
-    let env = environ.as_ref().unwrap_or(&subject.env);
-    let get = |name: &str| env.get(name).filter(|v| !v.is_empty());
-    match (get("CLAUDE_CONFIG_DIR"), get("HOME")) {
-        // A relative path counts from where the agent was started.
-        (Some(dir), _) => Ok(subject.cwd.join(dir)),
-        (None, Some(home)) => Ok(Path::new(home).join(".claude")),
-        (None, None) => {
-            Err(NoAnswer::NoRecord("its environment has neither HOME nor CLAUDE_CONFIG_DIR".into()))
-        }
-    }
+    subject.folder(process, "CLAUDE_CONFIG_DIR", ".claude")
 }
 
 /// The path of a process's status file.
@@ -98,10 +79,6 @@ pub fn read_status(config: &Path, process: Process) -> Result<Option<StatusFile>
     }
     let what = format!("{} stays empty or half written", path.display());
     Err(NoAnswer::NoRecord(what))
-}
-
-fn unreadable(path: &Path, error: &io::Error) -> NoAnswer {
-    NoAnswer::NoRecord(format!("{} cannot be read: {error}", path.display()))
 }
 
 fn is_of(status: &StatusFile, process: Process) -> bool {
@@ -177,13 +154,6 @@ pub fn transcript_by_cwd(
         path.file_stem().is_some_and(|id| !others.iter().any(|other| id == other.as_str()))
     });
     one(found)
-}
-
-fn one(mut found: Vec<PathBuf>) -> Result<Option<PathBuf>, NoAnswer> {
-    match found.len() {
-        0 | 1 => Ok(found.pop()),
-        n => Err(NoAnswer::Ambiguous(n)),
-    }
 }
 
 fn folders(dir: &Path) -> Result<Vec<PathBuf>, NoAnswer> {

@@ -4,12 +4,15 @@
 //! bounded pieces and watched. Nothing is guessed: two candidates are an error that says so.
 
 pub mod claude;
+pub mod codex;
 pub mod tail;
 pub mod watch;
 
-use crate::core::dialect::claude::{Found, Transcript};
-use crate::core::dialect::{Answer, NoAnswer, RecordEvent, claude as claude_dialect, demo};
+use crate::core::dialect::{
+    Answer, Found, NoAnswer, RecordEvent, claude as claude_dialect, codex as codex_dialect, demo,
+};
 use crate::core::profile::Dialect;
+use crate::host::procs::{Process, find_agent};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
@@ -46,30 +49,79 @@ impl Subject {
                 })?;
                 last_answer(&transcript, Finder::Claude(claude_dialect::AnswerFinder::new()))
             }
+            Dialect::Codex => {
+                let rollout = codex::locate(self)?.ok_or_else(|| {
+                    NoAnswer::NoRecord("its thread has no rollout yet".to_owned())
+                })?;
+                let finder = Finder::Codex(codex_dialect::AnswerFinder::default());
+                last_answer(&rollout.path, finder)
+            }
         }
+    }
+
+    /// The agent's process. A terminal's first process that has no name on the list is none.
+    #[must_use]
+    pub fn agent(&self) -> Option<Process> {
+        find_agent(self.root, &self.names)
+    }
+
+    fn no_agent(&self) -> NoAnswer {
+        let names = self.names.join(", ");
+        NoAnswer::NoRecord(format!("no process named {names} runs in its terminal"))
+    }
+
+    /// The program's own folder: what `variable` of the agent's environment says, else `name` in its home.
+    fn folder(&self, process: Process, variable: &str, name: &str) -> Result<PathBuf, NoAnswer> {
+        let environ = process.environ().filter(|e| !e.is_empty());
+        let env = environ.as_ref().unwrap_or(&self.env);
+        let get = |name: &str| env.get(name).filter(|v| !v.is_empty());
+        match (get(variable), get("HOME")) {
+            // A relative path counts from where the agent was started.
+            (Some(dir), _) => Ok(self.cwd.join(dir)),
+            (None, Some(home)) => Ok(Path::new(home).join(name)),
+            (None, None) => {
+                Err(NoAnswer::NoRecord(format!("its environment has neither HOME nor {variable}")))
+            }
+        }
+    }
+}
+
+fn unreadable(path: &Path, error: &io::Error) -> NoAnswer {
+    NoAnswer::NoRecord(format!("{} cannot be read: {error}", path.display()))
+}
+
+/// The only one there is; several are an error.
+fn one<T>(mut found: Vec<T>) -> Result<Option<T>, NoAnswer> {
+    match found.len() {
+        0 | 1 => Ok(found.pop()),
+        n => Err(NoAnswer::Ambiguous(n)),
     }
 }
 
 /// Reads a transcript from its end.
 enum Finder {
     Claude(claude_dialect::AnswerFinder),
+    Codex(codex_dialect::AnswerFinder),
     Demo(demo::AnswerFinder),
 }
 
 impl Finder {
     fn line(&mut self, line: &str) -> Option<Result<Answer, NoAnswer>> {
-        match self {
-            Finder::Claude(finder) => match finder.line(line) {
-                Found::More => None,
-                Found::Done(result) => Some(result),
-            },
-            Finder::Demo(finder) => finder.line(line),
+        let found = match self {
+            Finder::Claude(finder) => finder.line(line),
+            Finder::Codex(finder) => finder.line(line),
+            Finder::Demo(finder) => return finder.line(line),
+        };
+        match found {
+            Found::More => None,
+            Found::Done(result) => Some(result),
         }
     }
 
     fn end(&mut self) -> Result<Answer, NoAnswer> {
         match self {
             Finder::Claude(finder) => finder.end(),
+            Finder::Codex(finder) => finder.end(),
             Finder::Demo(finder) => finder.end(None, None),
         }
     }
@@ -77,6 +129,7 @@ impl Finder {
     fn too_far(&mut self) -> Result<Answer, NoAnswer> {
         match self {
             Finder::Claude(finder) => finder.too_far(MAX_BACK >> 20),
+            Finder::Codex(finder) => finder.too_far(MAX_BACK >> 20),
             Finder::Demo(_) => Err(NoAnswer::TooFar(MAX_BACK >> 20)),
         }
     }
@@ -110,7 +163,8 @@ fn last_answer(path: &Path, mut finder: Finder) -> Result<Answer, NoAnswer> {
 /// Follows a transcript forward.
 #[derive(Debug)]
 pub(crate) enum Reader {
-    Claude(Transcript),
+    Claude(claude_dialect::Transcript),
+    Codex(codex_dialect::Transcript),
     Demo,
 }
 
@@ -118,13 +172,16 @@ impl Reader {
     fn line(&mut self, line: &str) -> Result<Vec<RecordEvent>, String> {
         match self {
             Reader::Claude(transcript) => transcript.line(line).map_err(|e| e.to_string()),
+            Reader::Codex(transcript) => transcript.line(line).map_err(|e| e.to_string()),
             Reader::Demo => demo::parse_line(line).map(|event| event.into_iter().collect()),
         }
     }
 
     fn restart(&mut self) {
-        if let Reader::Claude(transcript) = self {
-            transcript.restart();
+        match self {
+            Reader::Claude(transcript) => transcript.restart(),
+            Reader::Codex(transcript) => transcript.restart(),
+            Reader::Demo => {}
         }
     }
 }
@@ -139,7 +196,8 @@ pub fn holds_prompt(
     fits: impl Fn(&str) -> bool,
 ) -> io::Result<bool> {
     let mut reader = match dialect {
-        Dialect::Claude => Reader::Claude(Transcript::since(since)),
+        Dialect::Claude => Reader::Claude(claude_dialect::Transcript::since(since)),
+        Dialect::Codex => Reader::Codex(codex_dialect::Transcript::since(since)),
         Dialect::Demo => Reader::Demo,
         Dialect::None => return Ok(false),
     };

@@ -5,10 +5,11 @@
 //! at most ten times a second while a start or a prompt is expected to show, else once a second.
 
 use super::claude::{self, Place};
+use super::codex;
 use super::tail::Follower;
 use super::{Reader, Subject};
 use crate::core::dialect::claude::{StatusFile, Transcript};
-use crate::core::dialect::{NoAnswer, RecordEvent, StatusState};
+use crate::core::dialect::{NoAnswer, RecordEvent, StatusState, codex as codex_dialect};
 use crate::core::profile::Dialect;
 use crate::host::procs::Process;
 use notify::event::{AccessKind, AccessMode};
@@ -17,7 +18,7 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 
@@ -192,6 +193,8 @@ struct State {
     subject: Subject,
     bell: Bell,
     began: Instant,
+    /// The same in milliseconds since the epoch.
+    since: u64,
     agent: Option<(Process, PathBuf)>,
     status: Option<StatusFile>,
     session: Option<(String, Option<PathBuf>)>,
@@ -207,6 +210,11 @@ impl State {
             subject,
             bell,
             began: Instant::now(),
+            since: SystemTime::now()
+                .duration_since(UNIX_EPOCH)
+                .ok()
+                .and_then(|d| d.as_millis().try_into().ok())
+                .unwrap_or(0),
             agent: None,
             status: None,
             session: None,
@@ -220,6 +228,7 @@ impl State {
         let mut look = Look::default();
         match self.subject.dialect {
             Dialect::Claude => self.look_claude(&mut look),
+            Dialect::Codex => self.look_codex(&mut look),
             Dialect::Demo => self.look_demo(&mut look),
             Dialect::None => {}
         }
@@ -265,7 +274,7 @@ impl State {
     }
 
     fn look_claude(&mut self, look: &mut Look) {
-        let Some((process, config)) = self.find_agent(look) else {
+        let Some((process, config)) = self.find_agent(look, claude::config_dir) else {
             return self.missing(look);
         };
         // The transcript is read before the status: a status that is newer than the records told
@@ -285,20 +294,61 @@ impl State {
         self.set_bell(look, process, &config);
     }
 
+    fn look_codex(&mut self, look: &mut Look) {
+        let Some((process, home)) = self.find_agent(look, codex::home) else {
+            return self.missing(look);
+        };
+        // What the thread before said last is told before the next one is followed.
+        self.read_transcript(look);
+        match codex::current(&self.subject, process, &home) {
+            Ok(Some(rollout)) if self.session.as_ref().is_none_or(|(id, _)| *id != rollout.id) => {
+                // A resumed thread's turns of before are not told again.
+                let since = rollout.opened.unwrap_or(self.since);
+                let reader = Reader::Codex(codex_dialect::Transcript::since(since));
+                self.start_following(Some(&rollout.path), reader);
+                self.session = Some((rollout.id.clone(), Some(rollout.path.clone())));
+                let (id, transcript) = (rollout.id, Some(rollout.path));
+                look.updates.push(RecordUpdate::Session { id, transcript });
+                self.read_transcript(look);
+            }
+            Ok(_) => {}
+            Err(e) => self.trouble(look, &e),
+        }
+        let rollout = self.session.as_ref().and_then(|(_, path)| path.clone());
+        let (sessions, locks) = (home.join("sessions"), home.join("thread-writer-locks"));
+        let above = rollout.as_deref().and_then(Path::parent);
+        let mut folders: BTreeSet<PathBuf> = above.map(Path::to_path_buf).into_iter().collect();
+        folders.extend([&locks, &home].into_iter().find(|f| f.is_dir()).cloned());
+        if rollout.is_none() {
+            // Its folder is made with the first turn of a day; then nothing tells that it is there.
+            folders.extend(Some(sessions).filter(|f| f.is_dir()));
+        }
+        // Which names other threads will have is not known.
+        let hearing = self.bell.watch(&folders, Vec::new());
+        self.heard(look, hearing);
+        if rollout.is_none() {
+            self.missing(look);
+        }
+    }
+
     fn trouble(&mut self, look: &mut Look, error: &NoAnswer) {
         self.problem(look, error.to_string().trim_start_matches("no answer: ").to_owned());
         look.sooner(SLOW);
     }
 
-    fn find_agent(&mut self, look: &mut Look) -> Option<(Process, PathBuf)> {
+    fn find_agent(
+        &mut self,
+        look: &mut Look,
+        folder: fn(&Subject, Process) -> Result<PathBuf, NoAnswer>,
+    ) -> Option<(Process, PathBuf)> {
         if let Some((process, _)) = &self.agent
             && !process.is_alive()
         {
             self.agent = None;
         }
         if self.agent.is_none() {
-            let process = claude::agent(&self.subject)?;
-            match claude::config_dir(&self.subject, process) {
+            let process = self.subject.agent()?;
+            match folder(&self.subject, process) {
                 Ok(config) => self.agent = Some((process, config)),
                 Err(e) => self.trouble(look, &e),
             }
@@ -346,17 +396,17 @@ impl State {
             self.transcript = None;
             Transcript::since(since.unwrap_or(0))
         };
-        self.start_following(path.as_deref(), reader);
+        self.start_following(path.as_deref(), Reader::Claude(reader));
         self.session = Some((status.session.clone(), path.clone()));
         let id = status.session.clone();
         look.updates.push(RecordUpdate::Session { id, transcript: path });
     }
 
-    fn start_following(&mut self, path: Option<&Path>, reader: Transcript) {
+    fn start_following(&mut self, path: Option<&Path>, reader: Reader) {
         let Some(path) = path else { return };
         let long = std::fs::metadata(path).is_ok_and(|m| m.len() > READ_WHOLE);
         let follower = Follower::new(path.to_path_buf(), long);
-        self.transcript = Some((follower, Reader::Claude(reader)));
+        self.transcript = Some((follower, reader));
     }
 
     /// Versions without a status file. While it may still come, the transcripts of others in the
@@ -372,7 +422,7 @@ impl State {
             Ok(Place { status: None, transcript: Some(path), process, .. }) => {
                 let id = path.file_stem().map(|s| s.to_string_lossy().into_owned());
                 let since = process.started_at().unwrap_or(0) * 1000;
-                self.start_following(Some(&path), Transcript::since(since));
+                self.start_following(Some(&path), Reader::Claude(Transcript::since(since)));
                 self.session = id.clone().map(|id| (id, Some(path.clone())));
                 if let Some(id) = id {
                     look.updates.push(RecordUpdate::Session { id, transcript: Some(path) });

@@ -1,16 +1,8 @@
 //! The last answer of a transcript that is read from its end.
 
 use super::{Line, LineKind, Unreadable, parse_line};
+pub use crate::core::dialect::Found;
 use crate::core::dialect::{Answer, NoAnswer};
-
-/// What a [`AnswerFinder`] says after a line.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Found {
-    /// It needs older lines.
-    More,
-    /// This is it.
-    Done(Result<Answer, NoAnswer>),
-}
 
 /// Is given lines, newest first, until it knows the last answer or why there is none.
 ///

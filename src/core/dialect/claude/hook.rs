@@ -1,6 +1,7 @@
 //! What Claude Code gives its hooks on standard input.
 
-use super::{Unreadable, read};
+use super::super::read;
+use super::Unreadable;
 use crate::core::dialect::HookEvent;
 use serde::Deserialize;
 use serde_json::Value;

@@ -1,6 +1,7 @@
 //! `sessions/{PID}.json`: what Claude Code says of itself while it runs.
 
-use super::{Unreadable, read};
+use super::super::read;
+use super::Unreadable;
 use crate::core::dialect::StatusState;
 use serde::Deserialize;
 

@@ -1,4 +1,5 @@
 use super::*;
+use crate::core::dialect::iso_time;
 use crate::core::dialect::{Answer, HookEvent, NoAnswer, StatusState};
 use serde_json::json;
 
