@@ -15,6 +15,7 @@ esac
 fill_current() { npm_install "$CLAUDE_NPM" "$CLAUDE_VERSION" "$1"; }
 fill_old() { npm_install "$CLAUDE_NPM" "$CLAUDE_OLD_VERSION" "$1"; }
 
+fill_opencode() { npm_install "opencode-$platform" "$OPENCODE_VERSION" "$1"; }
 fill_codex() { npm_install "$CODEX_NPM" "$CODEX_VERSION" "$1"; }
 
 # agent NAME FOLDER FILL PROGRAM: installs into the cache's FOLDER, where PROGRAM is the native program.
@@ -30,3 +31,5 @@ agent MADO_TEST_CLAUDE "claude-code-$CLAUDE_VERSION" fill_current "$claude"
 agent MADO_TEST_CLAUDE_OLD "claude-code-$CLAUDE_OLD_VERSION" fill_old "$claude"
 agent MADO_TEST_CODEX "codex-$CODEX_VERSION" fill_codex \
   "$CODEX_NPM-$platform/vendor/$triple/bin/codex"
+# The program lies in the platform's package; the other brings only a launcher for Node.js.
+agent MADO_TEST_OPENCODE "opencode-$OPENCODE_VERSION" fill_opencode "opencode-$platform/bin/opencode"
