@@ -18,6 +18,7 @@ use common::term::Term;
 use mado::core::dialect::{NoAnswer, RecordEvent, StatusState};
 use mado::core::profile::Dialect;
 use mado::host::records::Subject;
+use mado::host::records::opencode::Live;
 use mado::host::records::watch::{RecordUpdate, watch};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -33,6 +34,7 @@ fn subject(term: &Term, cwd: &Path) -> Subject {
         env: BTreeMap::new(),
         cwd: cwd.to_owned(),
         path: PathBuf::new(),
+        live: Live::default(),
     }
 }
 

@@ -3,7 +3,7 @@
 local M = {}
 
 -- Those that come with mado.
-local profiles = { 'claude', 'codex', 'demo', 'shell' }
+local profiles = { 'claude', 'codex', 'demo', 'opencode', 'shell' }
 
 local function commands()
   return require('mado.commands')

@@ -89,7 +89,8 @@ impl Agent {
     pub(super) fn echoes_of(&self, text: &str, from: Option<u64>) -> usize {
         let Some(view) = self.view.as_ref() else { return 0 };
         let until = self.facts.composer.as_ref().map_or(view.rows.len(), |c| c.top);
-        let lines = self.log.lines(view, from.unwrap_or(view.scrolled), until);
+        let mut lines = self.log.lines(view, from.unwrap_or(view.scrolled), until);
+        self.crop(&mut lines);
         let ours = text::fold(text);
         if ours.is_empty() {
             return 0;
@@ -111,7 +112,9 @@ impl Agent {
                 if shown.len() >= ours.len() {
                     break;
                 }
-                shown.push_str(&text::fold(&line.text));
+                // A program may mark every row of an echo (opencode 1.18.33).
+                let skip = echo.prefix_len(&line.text).unwrap_or(0);
+                shown.push_str(&text::fold(&line.text[skip..]));
             }
             shown.starts_with(&ours)
         };

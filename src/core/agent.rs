@@ -5,9 +5,10 @@
 
 use super::dialect::{CommandMark, OscState, StatusState};
 use super::hop::Left;
+use super::panel;
 use super::profile::{ComposerKind, Profile};
 use super::screen::{self, Composer, Facts, LineBase, OutputLog};
-use super::text::{self, Holds};
+use super::text::Holds;
 use crate::core::delivery::Delivery;
 use crate::core::io::Spawn;
 use crate::proto::screen::ScreenView;
@@ -511,7 +512,7 @@ impl Agent {
     pub fn holds(&self, pieces: &[String]) -> Option<Holds> {
         let composer = self.facts.composer.as_ref()?;
         let placeholder = self.profile.composer.placeholder.as_ref();
-        Some(text::holds_pieces(&composer.text, composer.hidden, pieces, placeholder))
+        Some(composer.holds(pieces, placeholder))
     }
 
     /// Whether the composer holds text that mado did not type.
@@ -546,7 +547,17 @@ impl Agent {
             return Vec::new();
         };
         let until = self.facts.composer.as_ref().map_or(view.rows.len(), |c| c.top);
-        self.log.lines(view, self.turn_from(view, turn, until), until)
+        let mut lines = self.log.lines(view, self.turn_from(view, turn, until), until);
+        self.crop(&mut lines);
+        lines
+    }
+
+    /// Leaves out what stands beside the output.
+    pub(super) fn crop(&self, lines: &mut [screen::Line]) {
+        let Some(cols) = self.facts.composer.as_ref().and_then(|c| c.cols) else { return };
+        for line in lines {
+            line.text = panel::cut(&line.text, (0, cols.1)).trim_end().to_owned();
+        }
     }
 
     /// The rows of the open (or last) turn.

@@ -83,16 +83,10 @@ impl Hub {
                 }
             }
             HookEvent::StopFailure { turn, error } => {
-                if is_late(agent, turn.as_deref()) {
-                    return;
-                }
-                agent.seen.hook_open = open(false);
-                agent.seen.permission = None;
-                if let Some(t) = agent.turn.as_mut()
-                    && (t.id.is_none() || turn.is_none() || t.id == turn)
-                {
-                    t.broken = Some(Outcome::Failed(error));
-                }
+                hook_broke(agent, turn.as_deref(), Outcome::Failed(error), now);
+            }
+            HookEvent::Interrupted { turn } => {
+                hook_broke(agent, turn.as_deref(), Outcome::Interrupted, now);
             }
             HookEvent::SessionEnd => {
                 agent.seen.hook_open = open(false);
@@ -205,6 +199,20 @@ impl Hub {
         target.texts.push((message, text));
         let seq = target.seq;
         self.watch(id, seq, false);
+    }
+}
+
+/// A hook says that a turn is over and that it was not completed.
+fn hook_broke(agent: &mut Agent, turn: Option<&str>, how: Outcome, now: u64) {
+    if is_late(agent, turn) {
+        return;
+    }
+    agent.seen.hook_open = Some(Claim { says: false, at: now });
+    agent.seen.permission = None;
+    if let Some(t) = agent.turn.as_mut()
+        && (t.id.is_none() || turn.is_none() || t.id.as_deref() == turn)
+    {
+        t.broken = Some(how);
     }
 }
 

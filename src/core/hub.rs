@@ -188,6 +188,11 @@ impl Hub {
                         a.seen.background = 0;
                     }
                     a.seen.status = Some(super::agent::Claim { says: state, at: now });
+                    if state == StatusState::Lost {
+                        a.seen.status = None;
+                        a.seen.hook_open = None;
+                        a.seen.permission = None;
+                    }
                 }
             }
             Input::Osc { agent, state } => {

@@ -63,7 +63,9 @@ impl Hub {
             return true;
         }
         let stand_in = agent.profile.composer.placeholder.as_ref();
-        let whole = composer.hidden == 0 && stand_in.is_none_or(|p| !p.is_match(&composer.text));
+        let whole = composer.hidden == 0
+            && !composer.scrolls
+            && stand_in.is_none_or(|p| !p.is_match(&composer.text));
         let untouched = agent.human_at.is_none_or(|at| at < left.at);
         // What cannot be seen whole could have been changed by a person since.
         let trusted = whole || untouched;

@@ -24,6 +24,7 @@ mod lifecycle;
 mod links;
 mod listings;
 mod looks;
+mod panel;
 mod phase;
 pub mod profile;
 mod project;

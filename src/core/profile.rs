@@ -100,7 +100,8 @@ pub struct Program {
     /// Names of the process that is the agent, tried in order (`claude`, `codex`).
     #[serde(default)]
     pub process: Vec<String>,
-    /// What the host injects into the arguments: `claude-hooks` adds `--settings` with hooks.
+    /// What the host injects into the arguments: `claude-hooks` adds `--settings` with hooks,
+    /// `opencode-server` a port on loopback with a password of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inject: Option<String>,
     /// Arguments that resume a session; `{session}` is its id.
@@ -118,7 +119,7 @@ pub struct Program {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Records {
-    /// `claude`, `codex`, `demo`, or `none`: answers come from the rendered screen.
+    /// `claude`, `codex`, `opencode`, `demo`, or `none`: answers come from the rendered screen.
     #[serde(default)]
     pub dialect: Dialect,
     /// For `demo`: the transcript's path, with placeholders.
@@ -141,6 +142,8 @@ pub enum Dialect {
     Claude,
     /// Codex.
     Codex,
+    /// OpenCode.
+    Opencode,
     /// The demo agent.
     Demo,
 }
@@ -210,6 +213,9 @@ pub enum ComposerKind {
     Line,
     /// Rows between patterns.
     Box,
+    /// Rows above a bottom edge that also says how wide they are; what stands beside them (a side
+    /// bar) is none of theirs.
+    Panel,
 }
 
 /// How to find and clear the composer.
@@ -231,6 +237,13 @@ pub struct ComposerRules {
     /// The row after the last (a rule, or blank).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bottom: Option<Pattern>,
+    /// For a panel: the row above the bottom edge, which names the program's mode. In a mode that
+    /// it does not match (a shell's) there is no composer for mado.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<Pattern>,
+    /// For a panel: with this many rows of text it may hide some above, without a word; 0: never.
+    #[serde(default)]
+    pub scrolls: usize,
     /// At most this many non-empty rows follow the composer; 0 means 8.
     #[serde(default)]
     pub footer_rows: usize,
@@ -287,6 +300,8 @@ pub struct SubmitRules {
     pub line_gap_ms: u64,
     /// More lines than this go as one paste.
     pub paste_above: usize,
+    /// So does a text with a line of more characters than this, newline included; 0: no limit.
+    pub paste_longer: usize,
     /// How long acceptance may take before the hop is `unconfirmed`.
     pub accept_ms: u64,
     /// Text of more than one line needs bracketed paste to be on.
@@ -306,6 +321,7 @@ impl Default for SubmitRules {
             second_ms: 200,
             line_gap_ms: 60,
             paste_above: 20,
+            paste_longer: 0,
             accept_ms: 10_000,
             needs_bracketed: false,
             confirm: false,

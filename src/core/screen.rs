@@ -1,6 +1,8 @@
 //! What a rendered screen says, by a profile's rules: composer, dialog, busy signs, output.
 
+use super::panel::find_panel;
 use super::profile::{ComposerKind, ComposerRules, Pattern, Profile};
+use super::text::{self, Holds};
 use crate::proto::screen::{Row, ScreenView};
 use std::collections::VecDeque;
 use unicode_width::UnicodeWidthStr;
@@ -17,8 +19,12 @@ pub struct Composer {
     /// Rows above the visible ones that the program says it hides (1 where it does not say how many); 0
     /// when all is visible.
     pub hidden: usize,
-    /// It shows nothing, and not the faint text of an empty one either: it holds blanks.
+    /// It shows nothing, and yet it is not as an empty one: it holds blanks.
     pub blank: bool,
+    /// It may hide rows without saying so.
+    pub scrolls: bool,
+    /// The columns of a panel, the end exclusive: output stands in these, too.
+    pub cols: Option<(usize, usize)>,
 }
 
 impl Composer {
@@ -26,6 +32,17 @@ impl Composer {
     #[must_use]
     pub fn filled(&self) -> bool {
         self.hidden > 0 || self.blank || !self.text.trim().is_empty()
+    }
+
+    /// How what it shows compares with a text that was typed in pieces.
+    #[must_use]
+    pub fn holds<S: AsRef<str>>(&self, pieces: &[S], stand_in: Option<&Pattern>) -> Holds {
+        match text::holds_pieces(&self.text, self.hidden, pieces, stand_in) {
+            Holds::Other if self.scrolls && self.hidden == 0 => {
+                text::holds_pieces(&self.text, 1, pieces, stand_in)
+            }
+            holds => holds,
+        }
     }
 }
 
@@ -46,10 +63,11 @@ impl Facts {
     pub fn read(view: &ScreenView, profile: &Profile, line_base: Option<&LineBase>) -> Facts {
         let composer = match profile.composer.kind {
             ComposerKind::Box => find_box(view, &profile.composer),
+            ComposerKind::Panel => find_panel(view, &profile.composer),
             ComposerKind::Line => find_line(view, line_base),
         };
         let below = match &composer {
-            Some(c) if profile.composer.kind == ComposerKind::Box => {
+            Some(c) if profile.composer.kind != ComposerKind::Line => {
                 tail(&view.rows[(c.last + 1).min(view.rows.len())..], usize::MAX)
             }
             // A shell's own line is no dialog, whatever it prints.
@@ -113,7 +131,7 @@ fn find_box(view: &ScreenView, rules: &ComposerRules) -> Option<Composer> {
         // The mark may be drawn faint, and so be left out already.
         let text = above.and_then(|p| without(p, &text)).unwrap_or(text);
         let blank = rules.ghost && !ghost && text.trim().is_empty();
-        return Some(Composer { top, last, text, hidden, blank });
+        return Some(Composer { top, last, text, hidden, blank, ..Composer::default() });
     }
     None
 }

@@ -352,8 +352,12 @@ impl Hub {
                 self.turn_ended(id, seq, rung);
             }
             Outcome::Completed => {
-                let text = agent.turn_output().join("\n");
-                self.answered(id, &turn, text, None, None, Rung::Screen);
+                // What the agent's own hook named is exact; the screen is what is left.
+                let (text, from) = match turn.stop.clone().filter(|t| !t.is_empty()) {
+                    Some(text) => (text, Rung::Hook),
+                    None => (agent.turn_output().join("\n"), Rung::Screen),
+                };
+                self.answered(id, &turn, text, None, None, from);
             }
             Outcome::Interrupted => {
                 self.turn_broken(id, &turn, "interrupted", "its turn was interrupted");

@@ -3,7 +3,10 @@
 //! Decides nothing of the agent's: what is started is what profile and request say. It refuses
 //! what cannot be started with an error that names it.
 
+mod opencode;
+
 use super::paths::{Paths, make_folder, private_file, state_error};
+use super::records::opencode::Live;
 use crate::core::Spawn;
 use crate::core::profile::Profile;
 use crate::proto::{ErrorInfo, Rung};
@@ -28,8 +31,10 @@ pub struct Launch {
     pub agent_dir: PathBuf,
     /// Path of the transcript, for dialects that name one.
     pub records_path: String,
-    /// A hook that was to be injected could not be: why.
+    /// What was to be injected could not be: what, and why.
     pub hooks_left_out: Option<String>,
+    /// For OpenCode: its server and its session, as far as they are known.
+    pub live: Live,
 }
 
 /// What the host knows and the request does not.
@@ -85,6 +90,10 @@ const STRIPPED: &[&str] = &[
     "CODEX_THREAD_ID",
     "CODEX_TOOL_CALL_ID",
     "CODEX_VERSION",
+    // The same of opencode 1.18.33.
+    "AGENT",
+    "OPENCODE",
+    "OPENCODE_PID",
     "MADO_TRACE",
     "MADO_CRASH_AT",
 ];
@@ -129,14 +138,33 @@ pub fn prepare(spawn: &Spawn, site: &LaunchSite) -> Result<Launch, ErrorInfo> {
                 args.push("--settings".to_owned());
                 args.push(file.display().to_string());
             }
-            Err(why) => hooks_left_out = Some(why),
+            Err(why) => hooks_left_out = Some(format!("mado's hooks: {why}")),
+        }
+    }
+    let mut env = env;
+    let mut live = Live::default();
+    if program.inject.as_deref() == Some("opencode-server") {
+        let session = spawn.resume.clone().or_else(|| opencode::session_of(&user_args));
+        if spawn.env.contains_key("OPENCODE_PID") {
+            // Opened from inside of another one, whose password is not this one's.
+            env.remove(opencode::PASSWORD);
+        }
+        match opencode::server(&user_args, &mut env) {
+            Ok((server, more)) => {
+                args.extend(more);
+                live = Live::new(Some(server), session);
+            }
+            Err(why) => {
+                hooks_left_out = Some(format!("its server's events: {why}"));
+                live = Live::new(None, session);
+            }
         }
     }
     args.extend(user_args);
     let mut argv = vec![command];
     argv.extend(args);
     let records_path = fill(&spawn.profile.records.path);
-    Ok(Launch { argv, env, cwd, agent_dir, records_path, hooks_left_out })
+    Ok(Launch { argv, env, cwd, agent_dir, records_path, hooks_left_out, live })
 }
 
 /// The profile with the rungs that this launch can have.
@@ -144,7 +172,9 @@ pub fn prepare(spawn: &Spawn, site: &LaunchSite) -> Result<Launch, ErrorInfo> {
 pub fn effective_profile(profile: &Profile, launch: &Launch) -> Profile {
     let mut profile = profile.clone();
     if launch.hooks_left_out.is_some() {
-        profile.evidence.rungs.retain(|r| *r != Rung::Hook);
+        // OpenCode's status comes from where its hooks come from; Claude's has a file of its own.
+        let status = profile.program.inject.as_deref() != Some("opencode-server");
+        profile.evidence.rungs.retain(|r| *r != Rung::Hook && (status || *r != Rung::Status));
     }
     profile
 }
@@ -434,6 +464,34 @@ mod tests {
         let profile = profiles::load(&case.paths, "claude", &BTreeMap::new()).unwrap();
         assert!(profile.evidence.rungs.contains(&Rung::Hook));
         assert!(!effective_profile(&profile, &launch).evidence.rungs.contains(&Rung::Hook));
+    }
+
+    #[test]
+    fn opencode_gets_a_port_on_loopback_and_a_password_that_no_list_of_processes_shows() {
+        let case = Case::new();
+        std::fs::copy(case.dir.path().join("claude"), case.dir.path().join("opencode")).unwrap();
+        let launch = case.prepare("opencode", &["-s", "ses_1"]).unwrap();
+        assert_eq!(launch.argv[1], "--port");
+        assert_eq!(launch.argv[3..], ["--hostname", "127.0.0.1", "-s", "ses_1"]);
+        let password = &launch.env["OPENCODE_SERVER_PASSWORD"];
+        assert!(password.len() >= 32 && !launch.argv.contains(password));
+        let server = launch.live.server.as_ref().unwrap();
+        assert_eq!(launch.argv[2], server.port.to_string());
+        assert_eq!(launch.live.session().as_deref(), Some("ses_1"));
+        assert!(!format!("{:?}", launch.live).contains(password.as_str()));
+        // A person's own port has no password that others would not know.
+        let launch = case.prepare("opencode", &["--port=4096"]).unwrap();
+        assert_eq!(launch.argv[1..], ["--port=4096"]);
+        let server = launch.live.server.unwrap();
+        assert!(server.port == 4096 && server.password.is_none());
+        for args in [&["--port", "0"][..], &["--hostname", "0.0.0.0"], &["run", "x"]] {
+            let launch = case.prepare("opencode", args).unwrap();
+            assert_eq!(&launch.argv[1..], args);
+            assert!(launch.live.server.is_none() && launch.hooks_left_out.is_some());
+            let profile = profiles::load(&case.paths, "opencode", &BTreeMap::new()).unwrap();
+            let rungs = effective_profile(&profile, &launch).evidence.rungs;
+            assert_eq!(rungs, [Rung::Record, Rung::Screen]);
+        }
     }
 
     #[test]

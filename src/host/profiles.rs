@@ -18,6 +18,7 @@ const BUILT_IN: &[(&str, &str)] = &[
     ("claude", include_str!("../../profiles/claude.toml")),
     ("codex", include_str!("../../profiles/codex.toml")),
     ("demo", include_str!("../../profiles/demo.toml")),
+    ("opencode", include_str!("../../profiles/opencode.toml")),
     ("shell", include_str!("../../profiles/shell.toml")),
 ];
 
@@ -342,7 +343,7 @@ mod tests {
         let e = load(&paths, "nope", &Overrides::new()).unwrap_err();
         assert_eq!(e.code, "unknown_profile");
         assert!(
-            e.message.contains("nope") && e.remedy.contains("claude, demo, mine, shell"),
+            e.message.contains("nope") && e.remedy.contains("claude, demo, mine, opencode, shell"),
             "{e}"
         );
         assert!(load(&paths, "../mine", &Overrides::new()).is_err());

@@ -6,6 +6,7 @@
 pub mod claude;
 pub mod codex;
 pub mod demo;
+pub mod opencode;
 
 use serde::{Deserialize, Serialize};
 
@@ -106,6 +107,11 @@ pub enum HookEvent {
         /// What went wrong.
         error: String,
     },
+    /// A person interrupted the turn, or refused what it asked for.
+    Interrupted {
+        /// The turn's id.
+        turn: Option<String>,
+    },
     /// The session ended.
     SessionEnd,
     /// Anything else; it shows that the agent lives.
@@ -128,6 +134,8 @@ pub enum StatusState {
     /// The turn is over but background tasks run, whose end starts a turn by itself
     /// (`status: "shell"`, seen: claude 2.1.332).
     Background,
+    /// What told this, and the hooks with it, is gone: its claims are void.
+    Lost,
 }
 
 /// An OSC 133 mark of a shell.

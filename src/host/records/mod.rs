@@ -5,6 +5,7 @@
 
 pub mod claude;
 pub mod codex;
+pub mod opencode;
 pub mod tail;
 pub mod watch;
 
@@ -34,6 +35,8 @@ pub struct Subject {
     pub cwd: PathBuf,
     /// The transcript, where the profile names it.
     pub path: PathBuf,
+    /// For OpenCode: its server, and the session that it told.
+    pub live: opencode::Live,
 }
 
 impl Subject {
@@ -41,6 +44,7 @@ impl Subject {
     pub fn extract(&self) -> Result<Answer, NoAnswer> {
         match self.dialect {
             Dialect::None => Err(NoAnswer::NoRecord("its profile names no records".to_owned())),
+            Dialect::Opencode => opencode::extract(self),
             Dialect::Demo => last_answer(&self.path, Finder::Demo(demo::AnswerFinder::default())),
             Dialect::Claude => {
                 let place = claude::locate(self)?;
@@ -188,10 +192,11 @@ impl Reader {
 
 /// Whether a transcript holds a prompt that fits, written at `since` (milliseconds since the epoch)
 /// or later. Used after a host died: what it had submitted is in the record or it is in doubt.
-/// At most 8 MiB are read.
+/// At most 8 MiB are read. `session` tells whose part of a common database is meant.
 pub fn holds_prompt(
     dialect: Dialect,
     path: &Path,
+    session: Option<&str>,
     since: u64,
     fits: impl Fn(&str) -> bool,
 ) -> io::Result<bool> {
@@ -199,6 +204,10 @@ pub fn holds_prompt(
         Dialect::Claude => Reader::Claude(claude_dialect::Transcript::since(since)),
         Dialect::Codex => Reader::Codex(codex_dialect::Transcript::since(since)),
         Dialect::Demo => Reader::Demo,
+        Dialect::Opencode => {
+            let Some(session) = session else { return Ok(false) };
+            return opencode::holds_prompt(path, session, since, fits).map_err(io::Error::other);
+        }
         Dialect::None => return Ok(false),
     };
     let mut lines = BackwardLines::new(File::open(path)?, MAX_BACK)?;

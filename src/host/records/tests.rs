@@ -37,6 +37,7 @@ impl Site {
             env: BTreeMap::new(),
             cwd: self.cwd.clone(),
             path: PathBuf::new(),
+            live: opencode::Live::default(),
         }
     }
 
@@ -297,10 +298,10 @@ fn a_prompt_of_an_earlier_time_is_not_the_one_in_doubt() {
     site.append("s", &[prompt("t1", "do it"), answer("m1", "a"), end()]);
     let path = site.transcript("s");
     let is = |text: &str| text == "do it";
-    let holds = |since| holds_prompt(Dialect::Claude, &path, since, is).unwrap();
+    let holds = |since| holds_prompt(Dialect::Claude, &path, None, since, is).unwrap();
     assert!(holds(1_767_225_600_000));
     assert!(!holds(1_767_225_600_001));
-    let other = holds_prompt(Dialect::Claude, &path, 0, |text| text == "other");
+    let other = holds_prompt(Dialect::Claude, &path, None, 0, |text| text == "other");
     assert!(!other.unwrap());
 }
 
@@ -316,5 +317,5 @@ fn the_demo_agents_answer_is_found() {
                  {\"type\":\"answer\",\"turn\":\"t1\",\"text\":\"a\"}\n{\"type\":\"end\",\"turn\":\"t1\"}\n";
     fs::write(&path, lines).unwrap();
     assert_eq!(subject.extract().unwrap().text, "a");
-    assert!(holds_prompt(Dialect::Demo, &path, 0, |text| text == "q").unwrap());
+    assert!(holds_prompt(Dialect::Demo, &path, None, 0, |text| text == "q").unwrap());
 }

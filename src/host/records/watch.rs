@@ -6,10 +6,11 @@
 
 use super::claude::{self, Place};
 use super::codex;
+use super::opencode;
 use super::tail::Follower;
 use super::{Reader, Subject};
 use crate::core::dialect::claude::{StatusFile, Transcript};
-use crate::core::dialect::{NoAnswer, RecordEvent, StatusState, codex as codex_dialect};
+use crate::core::dialect::{HookEvent, NoAnswer, RecordEvent, StatusState, codex as codex_dialect};
 use crate::core::profile::Dialect;
 use crate::host::procs::Process;
 use notify::event::{AccessKind, AccessMode};
@@ -23,9 +24,9 @@ use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 
 /// While something is expected to appear.
-const SOON: Duration = Duration::from_millis(100);
+pub(super) const SOON: Duration = Duration::from_millis(100);
 /// While a turn is open, and where notifications do not work.
-const SLOW: Duration = Duration::from_secs(1);
+pub(super) const SLOW: Duration = Duration::from_secs(1);
 /// How long after its start an agent's files are expected soon.
 const STARTING: Duration = Duration::from_secs(20);
 /// A resumed transcript that is longer is followed from its end.
@@ -47,6 +48,10 @@ pub enum RecordUpdate {
     Record(RecordEvent),
     /// The status file changed.
     Status(StatusFile),
+    /// The program itself told something as a hook would.
+    Hook(HookEvent),
+    /// The program itself told its state.
+    State(StatusState),
     /// Something cannot be read; told once.
     Problem(String),
 }
@@ -58,8 +63,10 @@ pub async fn watch(
     nudge: Arc<Notify>,
     stop: CancellationToken,
 ) {
-    if subject.dialect == Dialect::None {
-        return;
+    match subject.dialect {
+        Dialect::None => return,
+        Dialect::Opencode => return opencode::watch(subject, updates, nudge, stop).await,
+        Dialect::Claude | Dialect::Codex | Dialect::Demo => {}
     }
     let mut state = State::new(subject, Bell::new(nudge.clone()));
     loop {
@@ -95,7 +102,7 @@ pub async fn watch(
 }
 
 /// The file notifications. Folders are watched, not files: files are replaced.
-struct Bell {
+pub(super) struct Bell {
     watcher: Option<RecommendedWatcher>,
     folders: BTreeSet<PathBuf>,
     /// Names that ring; an empty list lets every name.
@@ -104,7 +111,7 @@ struct Bell {
 }
 
 impl Bell {
-    fn new(nudge: Arc<Notify>) -> Bell {
+    pub fn new(nudge: Arc<Notify>) -> Bell {
         let names: Arc<Mutex<Vec<OsString>>> = Arc::default();
         let wanted = names.clone();
         let made = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
@@ -120,8 +127,13 @@ impl Bell {
         Bell { watcher: made.ok(), folders: BTreeSet::new(), names, trouble }
     }
 
+    /// Why it does not hear everything; told once.
+    pub fn trouble(&mut self) -> Option<String> {
+        self.trouble.take()
+    }
+
     /// Watches exactly these folders for these names.
-    fn watch(&mut self, folders: &BTreeSet<PathBuf>, names: Vec<OsString>) -> Hearing {
+    pub fn watch(&mut self, folders: &BTreeSet<PathBuf>, names: Vec<OsString>) -> Hearing {
         *self.names.lock().unwrap_or_else(PoisonError::into_inner) = names;
         let Some(watcher) = self.watcher.as_mut() else { return Hearing::Partly };
         for gone in self.folders.difference(folders) {
@@ -155,7 +167,7 @@ impl Bell {
 
 /// What the bell can hear.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Hearing {
+pub(super) enum Hearing {
     /// Everything, since before the files were looked at.
     All,
     /// Everything from now on; what happened between the look and now may be missed.
@@ -177,15 +189,27 @@ fn concerns(paths: &[PathBuf], names: &[OsString]) -> bool {
 
 /// What one look brought.
 #[derive(Debug, Default)]
-struct Look {
-    updates: Vec<RecordUpdate>,
+pub(super) struct Look {
+    pub updates: Vec<RecordUpdate>,
     /// When to look again without being woken.
-    again: Option<Duration>,
+    pub again: Option<Duration>,
 }
 
 impl Look {
-    fn sooner(&mut self, wait: Duration) {
+    pub fn sooner(&mut self, wait: Duration) {
         self.again = Some(self.again.map_or(wait, |w| w.min(wait)));
+    }
+}
+
+/// Notices of trouble, each told once.
+#[derive(Debug, Default)]
+pub(super) struct Notices(BTreeSet<String>);
+
+impl Notices {
+    pub fn problem(&mut self, look: &mut Look, text: String) {
+        if self.0.len() < TOLD && self.0.insert(text.clone()) {
+            look.updates.push(RecordUpdate::Problem(text));
+        }
     }
 }
 
@@ -199,7 +223,7 @@ struct State {
     status: Option<StatusFile>,
     session: Option<(String, Option<PathBuf>)>,
     transcript: Option<(Follower, Reader)>,
-    told: BTreeSet<String>,
+    notices: Notices,
     /// It has been busy: a transcript is to be there.
     worked: bool,
 }
@@ -219,7 +243,7 @@ impl State {
             status: None,
             session: None,
             transcript: None,
-            told: BTreeSet::new(),
+            notices: Notices::default(),
             worked: false,
         }
     }
@@ -230,9 +254,9 @@ impl State {
             Dialect::Claude => self.look_claude(&mut look),
             Dialect::Codex => self.look_codex(&mut look),
             Dialect::Demo => self.look_demo(&mut look),
-            Dialect::None => {}
+            Dialect::None | Dialect::Opencode => {}
         }
-        if let Some(trouble) = self.bell.trouble.take() {
+        if let Some(trouble) = self.bell.trouble() {
             self.problem(
                 &mut look,
                 format!("changes of files are only seen once a second: {trouble}"),
@@ -242,9 +266,7 @@ impl State {
     }
 
     fn problem(&mut self, look: &mut Look, text: String) {
-        if self.told.len() < TOLD && self.told.insert(text.clone()) {
-            look.updates.push(RecordUpdate::Problem(text));
-        }
+        self.notices.problem(look, text);
     }
 
     /// While the agent may be starting, its files are expected soon.

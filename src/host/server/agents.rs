@@ -122,6 +122,7 @@ impl Server {
             env: launch.env,
             cwd: launch.cwd,
             path: launch.records_path.into(),
+            live: launch.live,
         };
         let known = !subject.path.as_os_str().is_empty();
         let record = AgentRecord {
@@ -199,6 +200,8 @@ impl Server {
                     self.step(Input::Status { agent, state }).await;
                 }
             }
+            RecordUpdate::Hook(event) => self.step(Input::Hook { agent, event }).await,
+            RecordUpdate::State(state) => self.step(Input::Status { agent, state }).await,
             RecordUpdate::Problem(text) => tracing::warn!("{}: {text}", known.name),
         }
     }
@@ -219,7 +222,7 @@ impl Server {
     }
 
     fn hooks_left_out(&mut self, spawn: &Spawn, why: &str) {
-        let text = format!("{} runs without mado's hooks: {why}", spawn.name);
+        let text = format!("{} runs without {why}", spawn.name);
         tracing::warn!("{text}");
         self.publish(&Published::Notice(Notice {
             project: spawn.project.clone(),

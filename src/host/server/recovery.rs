@@ -47,7 +47,8 @@ fn in_record(target: &AgentRecord, hop: &HopInfo) -> bool {
     let (Some(path), Some(prompt)) = (&target.transcript, &hop.prompt) else { return false };
     let since = hop.times.typing.unwrap_or(0);
     let fits = |text: &str| text::fold(text) == text::fold(prompt);
-    records::holds_prompt(target.dialect, path, since, fits).unwrap_or_else(|e| {
+    let session = target.session.as_deref();
+    records::holds_prompt(target.dialect, path, session, since, fits).unwrap_or_else(|e| {
         tracing::warn!("{} cannot be read: {e}", path.display());
         false
     })
