@@ -1,5 +1,5 @@
-//! The contract on the real Claude Code, both versions, and on the real Codex. A start takes seconds, so
-//! several parts share one.
+//! The contract on the real Claude Code, both versions, on the real Codex and on OpenCode. A start takes
+//! seconds, so several parts share one.
 #![allow(clippy::pedantic, reason = "style lints are for the product")]
 #![allow(clippy::unwrap_used, reason = "helpers outside test functions may fail the test too")]
 
@@ -101,4 +101,14 @@ async fn real_codex_shows_its_turns_as_the_demo_agent_does() {
     let s = Subject::start(Which::Codex).await;
     turns::an_interrupted_turn_says_so(&s).await;
     turns::a_failed_turn_says_so(&s).await;
+}
+
+/// An Enter on its empty composer is a newline, and Esc must be pressed twice, so it shares a part of the
+/// contract alone.
+#[tokio::test]
+async fn real_opencode_takes_long_prompts_clears_drafts_and_has_dialogs_as_the_demo_agent_does() {
+    let s = Subject::start(Which::Opencode).await;
+    checks::a_long_paste_has_a_stand_in_and_arrives_whole(&s).await;
+    checks::the_clearing_key_empties_any_draft(&s).await;
+    turns::enter_approves_a_dialog_and_a_paste_does_nothing(&s).await;
 }

@@ -83,6 +83,7 @@ fn panel_above(
     let hint = start && rules.hints.iter().any(|h| h.is_match(text.trim()));
     let text = if hint { String::new() } else { text.trim_end_matches('\n').to_owned() };
     let blank = !hint && text.trim().is_empty() && !(start && texts.len() == 1);
-    let scrolls = rules.scrolls > 0 && texts.len() >= rules.scrolls;
+    let most = rules.scrolls.max(view.rows.len() / 3);
+    let scrolls = rules.scrolls > 0 && texts.len() >= most;
     Some(Composer { top, last: bottom, text, hidden: 0, blank, scrolls, cols: Some(cols) })
 }

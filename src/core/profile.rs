@@ -241,7 +241,8 @@ pub struct ComposerRules {
     /// it does not match (a shell's) there is no composer for mado.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<Pattern>,
-    /// For a panel: with this many rows of text it may hide some above, without a word; 0: never.
+    /// For a panel: with this many rows of text, and a third of the screen's, it may hide some above
+    /// without a word; 0: never.
     #[serde(default)]
     pub scrolls: usize,
     /// At most this many non-empty rows follow the composer; 0 means 8.

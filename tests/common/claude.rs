@@ -62,16 +62,8 @@ pub fn home(cwds: &[&Path]) -> tempfile::TempDir {
 /// The whole environment of an agent, with nothing of the caller's in it. `mock_url` is the model's base
 /// URL.
 pub fn claude_env(home: &Path, mock_url: &str) -> BTreeMap<String, String> {
-    let home = home.to_str().expect("a UTF-8 path");
-    [
-        ("HOME", home),
-        ("TMPDIR", &format!("{home}/tmp")),
-        ("PATH", "/usr/local/bin:/usr/bin:/bin"),
-        ("SHELL", "/bin/bash"),
-        ("USER", "mado"),
-        ("LANG", "C.UTF-8"),
-        ("TERM", "xterm-256color"),
-        ("COLORTERM", "truecolor"),
+    let mut env = super::stranger(home);
+    let own = [
         ("ANTHROPIC_BASE_URL", mock_url),
         ("ANTHROPIC_API_KEY", API_KEY),
         ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
@@ -79,8 +71,9 @@ pub fn claude_env(home: &Path, mock_url: &str) -> BTreeMap<String, String> {
         ("DISABLE_TELEMETRY", "1"),
         ("DISABLE_ERROR_REPORTING", "1"),
     ]
-    .map(|(name, value)| (name.to_owned(), value.to_owned()))
-    .into()
+    .map(|(name, value)| (name.to_owned(), value.to_owned()));
+    env.extend(own);
+    env
 }
 
 /// The command line of the program at `binary` with further arguments.

@@ -1,5 +1,5 @@
-//! A scripted model server on loopback: the Anthropic Messages and the OpenAI Responses API as far as the
-//! agents use them.
+//! A scripted model server on loopback: the Anthropic Messages, the OpenAI Responses and the Chat Completions API as
+//! far as the agents use them.
 //!
 //! Each test starts its own. It runs on a thread and runtime of its own, so that a test may block.
 //! By default it answers `ECHO <json of the last user text> ENDECHO`, so that a delivery can be

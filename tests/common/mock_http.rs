@@ -17,6 +17,8 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::{Kind, Outcome, Plan, Reply, Request, Shared, epoch_ms};
 
+#[path = "mock_chat.rs"]
+mod chat;
 #[path = "mock_responses.rs"]
 mod responses;
 
@@ -52,13 +54,20 @@ async fn handle(
         Some(at) => (uri.path()[..at].trim_start_matches('/').to_owned(), &uri.path()[at..]),
         None => (String::new(), uri.path()),
     };
-    let api = if endpoint == "/v1/responses" { Api::Responses } else { Api::Messages };
+    let api = match endpoint {
+        "/v1/responses" => Api::Responses,
+        "/v1/chat/completions" => Api::Chat,
+        _ => Api::Messages,
+    };
     let said = match api {
         Api::Messages => Said::read(&body),
         Api::Responses => responses::said(&body),
+        Api::Chat => chat::read(&body),
     };
     let kind = match endpoint {
-        "/v1/messages" | "/v1/responses" if method == Method::POST => said.kind(&body),
+        "/v1/messages" | "/v1/responses" | "/v1/chat/completions" if method == Method::POST => {
+            said.kind(&body)
+        }
         "/v1/messages/count_tokens" => Kind::Count,
         _ => Kind::Other,
     };
@@ -114,6 +123,8 @@ enum Api {
     Messages,
     /// OpenAI's Responses.
     Responses,
+    /// OpenAI's Chat Completions.
+    Chat,
 }
 
 fn message_count(body: &Value) -> usize {
@@ -244,7 +255,7 @@ impl Answer {
         let code = StatusCode::from_u16(status).expect("a valid HTTP status");
         let said = format!("mock {status}");
         let body = match self.api {
-            Api::Messages => error(kind, &said),
+            Api::Messages | Api::Chat => error(kind, &said),
             Api::Responses => responses::error(kind, &said),
         };
         let mut response = self.whole(code, body);
@@ -301,6 +312,7 @@ impl Answer {
                         events.send(steps).await
                     }
                     Api::Responses => responses::Events::send(&self, sender, steps).await,
+                    Api::Chat => chat::Chunks { answer: &self, sender, calls: 0 }.send(steps).await,
                 }
             };
             let finished = tokio::select! {

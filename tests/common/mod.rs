@@ -9,10 +9,12 @@
 pub mod claude;
 pub mod codex;
 pub mod mock;
+pub mod opencode;
 pub mod term;
 pub mod tmux;
 
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// How often a condition is looked at. Short against everything that tests measure in.
@@ -67,6 +69,23 @@ pub fn program(variable: &str) -> PathBuf {
     );
     assert!(path.is_file(), "{variable}={} is not a file", path.display());
     path
+}
+
+/// The environment of a stranger to this machine with this home, for a terminal of 256 colours and more.
+pub fn stranger(home: &Path) -> BTreeMap<String, String> {
+    let home = home.to_str().expect("a UTF-8 path");
+    [
+        ("HOME", home),
+        ("TMPDIR", &format!("{home}/tmp")),
+        ("PATH", "/usr/local/bin:/usr/bin:/bin"),
+        ("SHELL", "/bin/bash"),
+        ("USER", "mado"),
+        ("LANG", "C.UTF-8"),
+        ("TERM", "xterm-256color"),
+        ("COLORTERM", "truecolor"),
+    ]
+    .map(|(name, value)| (name.to_owned(), value.to_owned()))
+    .into()
 }
 
 /// The Neovim that the tests drive.

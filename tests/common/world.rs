@@ -27,6 +27,8 @@ pub struct World {
     line: RefCell<Option<Dialogue>>,
     seq: Cell<u64>,
     trace: PathBuf,
+    /// How long anything may take here.
+    pub patience: Cell<Duration>,
 }
 
 /// How an agent is opened.
@@ -54,6 +56,7 @@ impl World {
             line: RefCell::new(None),
             seq: Cell::new(0),
             trace,
+            patience: Cell::new(PATIENCE),
         };
         world.serve();
         world
@@ -294,12 +297,13 @@ impl World {
 
     /// Waits until `check` gives something.
     pub fn wait<T>(&self, what: &str, mut check: impl FnMut() -> Option<T>) -> T {
-        let until = Instant::now() + PATIENCE;
+        let patience = self.patience.get();
+        let until = Instant::now() + patience;
         loop {
             if let Some(value) = check() {
                 return value;
             }
-            assert!(Instant::now() < until, "waited {PATIENCE:?} for {what}");
+            assert!(Instant::now() < until, "waited {patience:?} for {what}");
             thread::sleep(Duration::from_millis(5));
         }
     }

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use mado::core::profile::Profile;
 use mado::core::screen::Facts;
-use mado::core::text::{self, Holds};
+use mado::core::text::Holds;
 use serde_json::Value;
 use tempfile::TempDir;
 use unicode_normalization::UnicodeNormalization;
@@ -25,10 +25,10 @@ use unicode_normalization::UnicodeNormalization;
 use super::common::mock::{Kind, Matcher, Mock, Reply};
 use super::common::term::Term;
 use super::common::wait_value;
-use super::common::{claude, codex};
+use super::common::{claude, codex, opencode};
 
 /// No step takes longer, even on a busy machine.
-pub const PATIENCE: Duration = Duration::from_secs(40);
+pub const PATIENCE: Duration = Duration::from_secs(120);
 
 /// How many rows and columns its terminal has at the start.
 pub const SIZE: (u16, u16) = (40, 100);
@@ -54,6 +54,7 @@ pub enum Which {
     Claude,
     OldClaude,
     Codex,
+    Opencode,
 }
 
 impl Subject {
@@ -93,6 +94,16 @@ impl Subject {
                 let argv = codex::argv(&codex::binary(), &mock.url());
                 let term = Term::spawn(&argv, &codex::env(home.path()), cwd.path(), rows, cols);
                 let profile = toml::from_str(include_str!("../../profiles/codex.toml")).unwrap();
+                Subject { which, term, profile, inner: Inner::Real { mock, cwd, _home: home } }
+            }
+            Which::Opencode => {
+                let mock = Mock::start().await;
+                let cwd = TempDir::new().unwrap();
+                let home = opencode::home();
+                let env = opencode::env(home.path(), &mock.url());
+                let argv = [opencode::binary().display().to_string()];
+                let term = Term::spawn(&argv, &env, cwd.path(), rows, cols);
+                let profile = toml::from_str(include_str!("../../profiles/opencode.toml")).unwrap();
                 Subject { which, term, profile, inner: Inner::Real { mock, cwd, _home: home } }
             }
         };
@@ -155,8 +166,7 @@ impl Subject {
     /// The same for a text that was pasted in pieces: a stand-in stands for a whole one.
     pub fn holds_pieces(&self, pieces: &[&str]) -> Option<Holds> {
         let composer = self.facts().composer?;
-        let placeholder = self.profile.composer.placeholder.as_ref();
-        Some(text::holds_pieces(&composer.text, composer.hidden, pieces, placeholder))
+        Some(composer.holds(pieces, self.profile.composer.placeholder.as_ref()))
     }
 
     /// Types a text as mado does, line by line, and waits until the composer holds it.
@@ -204,16 +214,17 @@ impl Subject {
         self.until("the prompt's arrival", || self.submits().len() > before).await;
         let submits = self.submits();
         assert_eq!(submits.len(), before + 1, "{submits:?}");
-        assert_eq!(submits[before], self.arrives(text));
+        assert_eq!(self.arrives(&submits[before]), self.arrives(text));
     }
 
     /// A prompt as the agent takes it. Claude composes accents (NFC) and turns tabs into blanks, as the demo
-    /// agent does; Codex leaves both.
+    /// agent does; Codex and OpenCode leave both, and OpenCode puts a blank after a stand-in.
     fn arrives(&self, text: &str) -> String {
         match self.which {
             Which::Demo => text.replace('\t', "    "),
             Which::Claude | Which::OldClaude => text.replace('\t', "    ").nfc().collect(),
             Which::Codex => text.to_owned(),
+            Which::Opencode => text.trim_end().to_owned(),
         }
     }
 

@@ -126,6 +126,7 @@ pub fn last_answer(messages: &[Message], whole: bool) -> Result<Answer, NoAnswer
         prompt: prompt.map(Message::text),
         message: last.id.clone(),
         ended: true,
+        changed: None,
     })
 }
 

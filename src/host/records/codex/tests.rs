@@ -52,6 +52,7 @@ impl Site {
             env: BTreeMap::new(),
             cwd: self.home.path().to_owned(),
             path: PathBuf::new(),
+            live: crate::host::records::opencode::Live::default(),
         }
     }
 }
