@@ -20,6 +20,7 @@ end
 -- that it has a <Plug> mapping. What each one does stands in lua/mado/commands.lua under the same name.
 local subcommands = {
   { 'open' },
+  { 'adopt' },
   { 'attach' },
   { 'focus' },
   { 'hide' },

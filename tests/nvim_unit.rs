@@ -65,6 +65,7 @@ macro_rules! files {
 }
 
 files!(
+    adopt_test,
     commands_test,
     config_test,
     events_test,
@@ -128,7 +129,14 @@ fn json_keys(value: &impl serde::Serialize) -> BTreeSet<String> {
 fn the_lua_types_have_the_fields_that_the_host_sends() {
     let types = read("lua/mado/types.lua");
     let text = || Some(String::new());
-    let agent = AgentInfo { session: text(), exit: Some(0), ..AgentInfo::default() };
+    let agent = AgentInfo {
+        session: text(),
+        exit: Some(0),
+        adopted: text(),
+        place: text(),
+        limits: vec![String::new()],
+        ..AgentInfo::default()
+    };
     assert_eq!(lua_fields(&types, "AgentInfo"), json_keys(&agent));
     let times = HopTimes {
         fired: Some(1),

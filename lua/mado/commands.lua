@@ -168,6 +168,18 @@ M.table = {
       call('open', { profile = words[1], name = o.name, cwd = o.cwd, split = o.split, args = args })
     end,
   },
+  adopt = {
+    usage = 'adopt [profile] [name=]',
+    args = { 'profile' },
+    keys = { 'name', 'profile' },
+    run = function(self, c)
+      local words, o = sort_words(self, c, 1)
+      call('adopt', { profile = words[1] or o.profile, name = o.name }, function(info)
+        local text = '%s (%s) is an agent now; :Mado agents says what it cannot offer'
+        notify().info(text:format(info.name, info.profile))
+      end)
+    end,
+  },
   attach = {
     usage = 'attach [agent] [split=]',
     args = { 'agent' },

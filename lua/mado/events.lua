@@ -46,6 +46,10 @@ local function views()
   return package.loaded['mado.window']
 end
 
+local function adopted()
+  return package.loaded['mado.adopt']
+end
+
 -- What an end makes the host say at once: that the agent ended, and that a hop to it failed. When the host itself ends,
 -- its agents end first, and what it then says of each has a remedy that is none. So these notices wait until it is
 -- known whether the host goes too. It gives its agents a second before it forces them.
@@ -81,6 +85,9 @@ function handlers.agent(info)
   if views() then
     views().agent(info)
   end
+  if adopted() then
+    adopted().agent(info)
+  end
   if not before or before.phase ~= info.phase then
     -- Leaving a dialog ends what was said about it; entering one must not, whichever event comes first.
     if before and (before.phase == 'asking' or before.phase == 'exited') then
@@ -102,6 +109,9 @@ function handlers.agent_gone(info)
   local before = state.agent_gone(info.id)
   if views() then
     views().gone(info.id)
+  end
+  if adopted() then
+    adopted().gone(info.id)
   end
   require('mado.notify').settled(info.project, 'agent:' .. info.id)
   ends[key_of(info.project, 'agent:' .. info.id)] = nil
@@ -230,6 +240,9 @@ function M.host_gone(project, hello)
   state.forget(project)
   if views() then
     views().forget(project)
+  end
+  if adopted() then
+    adopted().forget(project)
   end
   fire('MadoHost', { state = 'gone', project = project, pid = hello.pid, version = hello.version })
   M.changed()

@@ -34,6 +34,7 @@ end
 -- host return `true` when they are under way, and then call `cb(value, err)`; without a callback an error
 -- becomes a notification. See |mado-lua|.
 for _, name in ipairs({
+  'adopt',
   'agents',
   'answer',
   'attach',

@@ -84,6 +84,10 @@ function M.agents(list)
     if agent.draft then
       why = why == '' and 'a draft is in its composer' or why .. '; a draft is in its composer'
     end
+    if agent.adopted then
+      local limits = table.concat(agent.limits or {}, ', ')
+      why = ('%s (adopted, %s: %s)'):format(why, agent.place, limits)
+    end
     rows[#rows + 1] = {
       agent.name,
       agent.profile,

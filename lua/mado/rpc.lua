@@ -339,6 +339,14 @@ function M.said_before(problem)
   return again
 end
 
+---Tells the host something that it does not answer. Nothing happens where no connection stands.
+function M.tell(project, method, params)
+  local s = sessions[project]
+  if s and s.status == 'ready' then
+    pcall(vim.rpcnotify, s.chan, 'mado', 0, { method = method, params = params })
+  end
+end
+
 ---@return mado.Session?
 function M.session(project)
   local s = sessions[project]

@@ -44,6 +44,9 @@ error('this file holds types only and is never loaded')
 ---@field attached integer
 ---@field session string?
 ---@field exit integer?
+---@field adopted 'nvim'|'tmux'|nil its terminal is not mado's own
+---@field place string? where that is
+---@field limits string[]? what it therefore cannot offer
 
 ---@class mado.RouteInfo
 ---@field id integer

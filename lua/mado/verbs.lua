@@ -48,6 +48,9 @@ local function environment()
   return vim.tbl_extend('force', env, require('mado.config').get().env)
 end
 
+---Makes the `:terminal` of the current buffer an agent.
+M.adopt = require('mado.adopt').adopt
+
 local splits = { 'right', 'left', 'above', 'below' }
 
 ---Starts an agent in a split.

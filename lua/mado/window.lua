@@ -302,6 +302,9 @@ end
 ---@param opts { split?: string, enter?: boolean, insert?: boolean }
 ---@return mado.Error? problem
 function M.show(info, opts)
+  if info.adopted then
+    return require('mado.adopt').show(info, opts)
+  end
   local locked = split.locked()
   if locked then
     return locked
@@ -339,6 +342,10 @@ end
 ---@param info mado.AgentInfo
 ---@param buf integer
 function M.show_in(info, buf)
+  if info.adopted then
+    local problem = require('mado.adopt').show(info, {})
+    return problem and require('mado.notify').error(problem)
+  end
   local win = window_of(buf)
   if not win then
     return

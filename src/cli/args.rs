@@ -90,6 +90,28 @@ pub struct OpenArgs {
     pub args: Vec<String>,
 }
 
+/// `mado adopt`.
+#[derive(Debug, Args)]
+pub struct AdoptArgs {
+    /// The tmux pane, such as %3 or work:1.0
+    #[arg(long, value_name = "PANE")]
+    pub tmux: String,
+    /// The profile; guessed from what runs there when it is left out
+    #[arg(long)]
+    pub profile: Option<String>,
+    /// Its name; made from the profile's when it is left out
+    #[arg(long)]
+    pub name: Option<String>,
+    /// The tmux server's name, as in tmux -L; the server around this command when it is left out
+    #[arg(short = 'L', value_name = "NAME")]
+    pub server: Option<String>,
+    /// The tmux server's socket, as in tmux -S
+    #[arg(short = 'S', value_name = "PATH", conflicts_with = "server")]
+    pub socket: Option<PathBuf>,
+    #[command(flatten)]
+    pub scope: Scope,
+}
+
 /// `mado attach`.
 #[derive(Debug, Args)]
 pub struct AttachArgs {
@@ -127,6 +149,8 @@ pub enum Command {
     Serve(ServeArgs),
     /// Start an agent
     Open(OpenArgs),
+    /// Make a terminal that mado did not start an agent
+    Adopt(AdoptArgs),
     /// List agents
     #[command(visible_alias = "agents")]
     Ls(ListScope),
@@ -369,6 +393,7 @@ impl Command {
         match self {
             Command::Serve(a) => a.json,
             Command::Open(a) => a.scope.json,
+            Command::Adopt(a) => a.scope.json,
             Command::Wait(a) => a.scope.json,
             Command::Ls(l) | Command::Routes(l) | Command::Queue(l) | Command::Events(l) => {
                 l.scope.json

@@ -1,5 +1,6 @@
 //! The commands: what they take, and one call each.
 
+mod adopt;
 mod args;
 mod attach;
 mod client;

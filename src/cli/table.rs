@@ -2,6 +2,7 @@
 
 use super::{graph, out};
 use mado::proto::{AgentInfo, HopInfo, QueueItem, RouteInfo};
+use std::fmt::Write as _;
 use std::time::{SystemTime, UNIX_EPOCH};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
@@ -89,6 +90,10 @@ pub fn agents(agents: &[AgentInfo], all: bool) {
         let mut why = a.reason_text.clone();
         if a.draft {
             why.push_str(if why.is_empty() { "draft" } else { "; draft" });
+        }
+        if let (Some(owner), Some(place)) = (&a.adopted, &a.place) {
+            let limits = a.limits.join(", ");
+            let _ = write!(why, " (adopted from {owner}, {place}: {limits})");
         }
         let mut row = vec![
             a.name.clone(),

@@ -36,6 +36,7 @@ fn cwd() -> Result<std::path::PathBuf, ErrorInfo> {
 pub fn run(command: Command) -> Result<ExitCode, ErrorInfo> {
     match command {
         Command::Open(a) => return open(a),
+        Command::Adopt(a) => super::adopt::run(a)?,
         Command::Attach(a) => return attach::run(&a, project(a.project.as_deref())?),
         Command::Ls(l) => list(&l, Request::Agents)?,
         Command::Routes(l) => list(&l, Request::Routes)?,

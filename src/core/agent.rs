@@ -196,6 +196,8 @@ pub struct Agent {
     pub pid: u32,
     /// Exit code (or 128 + signal) once it has ended.
     pub exit: Option<i32>,
+    /// Why the terminal of an adopted agent is out of reach.
+    pub lost: Option<String>,
     /// Ended because somebody asked for it.
     pub closing: bool,
     /// Start again once it has ended.
@@ -322,6 +324,7 @@ impl Agent {
             spawn,
             pid: 0,
             exit: None,
+            lost: None,
             closing: false,
             restarting: false,
             session: None,
@@ -614,6 +617,7 @@ impl Agent {
 
     /// What listings show.
     pub fn info(&self) -> AgentInfo {
+        let found = self.spawn.adopt.as_ref().and_then(|a| a.found.as_ref());
         AgentInfo {
             id: self.id,
             name: self.name.clone(),
@@ -631,6 +635,9 @@ impl Agent {
             attached: self.viewers,
             session: self.session.clone(),
             exit: self.exit,
+            adopted: self.spawn.adopt.as_ref().map(|a| a.terminal.owner().to_owned()),
+            place: found.map(|f| f.place.clone()),
+            limits: found.map(|f| f.limits.clone()).unwrap_or_default(),
         }
     }
 }

@@ -5,7 +5,8 @@ use super::io::{Effect, Spawn};
 use super::profile::Profile;
 use crate::core::agent::Agent;
 use crate::proto::{
-    AgentId, ClientId, ErrorInfo, HopId, OpenParams, Reply, Request, RequestResult, RouteOptions,
+    AdoptParams, AgentId, ClientId, ErrorInfo, HopId, OpenParams, Reply, Request, RequestResult,
+    RouteOptions,
 };
 use std::collections::BTreeMap;
 
@@ -40,6 +41,7 @@ impl Hub {
     ) {
         let result = match request {
             Request::Open(p) => self.open(client, seq, p, profile),
+            Request::Adopt(p) => self.adopt(client, seq, p, profile),
             Request::Agents(p) => Ok(Some(Reply::Agents(self.agent_infos(&p)))),
             Request::Routes(p) => Ok(Some(Reply::Routes(self.route_infos(&p)))),
             Request::Hops(p) => self.hop_infos(&p),
@@ -94,6 +96,7 @@ impl Hub {
             | Request::Screen(_)
             | Request::HostStatus(_)
             | Request::Events(_)
+            | Request::Adopted(_)
             | Request::Stop(_) => Err(err(
                 "bad_request",
                 "this request is answered by the host itself",
@@ -137,6 +140,61 @@ impl Hub {
             env: p.env,
             size,
             resume: None,
+            adopt: None,
+        };
+        let agent = Agent::new(spawn.clone(), self.now.mono, self.now.wall);
+        self.agents.insert(id, agent);
+        self.opening.insert(id, (client, seq));
+        self.out.push(Effect::Spawn(Box::new(spawn)));
+        Ok(None)
+    }
+
+    /// Makes an agent of what the host has found in a terminal that is not its own.
+    fn adopt(
+        &mut self,
+        client: ClientId,
+        seq: u64,
+        p: AdoptParams,
+        profile: Option<Box<Profile>>,
+    ) -> Res {
+        let (Some(profile), Some(found)) = (profile.map(|p| *p), p.found.clone()) else {
+            return Err(err("bad_request", "nothing was found in this terminal", ""));
+        };
+        let same = self.agents.values().find(|a| {
+            a.exit.is_none()
+                && a.spawn
+                    .adopt
+                    .as_ref()
+                    .and_then(|o| o.found.as_ref())
+                    .is_some_and(|f| (f.pid, f.start) == (found.pid, found.start))
+        });
+        if let Some(same) = same {
+            return Err(err(
+                "adopted_already",
+                format!("{} ({}) is this very agent already", same.name, found.place),
+                format!(":Mado close {} releases it", same.name),
+            ));
+        }
+        let name = match &p.name {
+            Some(name) => {
+                self.name_free(&p.project, name, None)?;
+                name.clone()
+            }
+            None => self.free_name(&p.project, &profile.name),
+        };
+        let id = AgentId(self.next_agent);
+        self.next_agent += 1;
+        let spawn = Spawn {
+            agent: id,
+            name,
+            project: p.project.clone(),
+            profile,
+            args: Vec::new(),
+            cwd: found.cwd,
+            env: BTreeMap::new(),
+            size: (0, 0),
+            resume: None,
+            adopt: Some(Box::new(p)),
         };
         let agent = Agent::new(spawn.clone(), self.now.mono, self.now.wall);
         self.agents.insert(id, agent);
@@ -194,8 +252,22 @@ impl Hub {
     fn close(&mut self, project: &str, agent: &str, restart: bool) -> Res {
         let id = self.agent(project, agent)?;
         let Some(a) = self.agents.get_mut(&id) else { return Ok(None) };
-        let said = if restart { "restarts" } else { "ends" };
-        let said = format!("{} {said}", a.name);
+        let said = match (restart, &a.spawn.adopt) {
+            (true, Some(_)) => {
+                let name = &a.name;
+                return Err(err(
+                    "not_ours",
+                    format!("{name} was adopted: mado did not start it and cannot start it again"),
+                    format!(":Mado close {name}, start it where it runs, then adopt that terminal"),
+                ));
+            }
+            (true, None) => format!("{} restarts", a.name),
+            (false, Some(_)) if a.exit.is_none() => {
+                format!("{} is released; it runs on where it is", a.name)
+            }
+            (false, Some(_)) => format!("{} is released", a.name),
+            (false, None) => format!("{} ends", a.name),
+        };
         if a.exit.is_some() {
             if restart {
                 self.respawn(id);

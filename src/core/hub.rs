@@ -162,6 +162,11 @@ impl Hub {
             Input::Spawned { agent, pid } => self.spawned(agent, pid),
             Input::SpawnFailed { agent, error } => self.spawn_failed(agent, error),
             Input::Exited { agent, code, signal } => self.exited(agent, code, signal),
+            Input::Lost { agent, text } => {
+                if let Some(a) = self.agents.get_mut(&agent) {
+                    a.lost = Some(text);
+                }
+            }
             Input::Screen { agent, view } => {
                 let now = self.now.mono;
                 if let Some(a) = self.agents.get_mut(&agent) {

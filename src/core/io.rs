@@ -8,7 +8,7 @@ use super::profile::Profile;
 use super::question::{NotTold, Question, Told};
 use crate::proto::screen::ScreenView;
 use crate::proto::{
-    AgentId, ClientId, ClientKind, Event, HopId, HopInfo, Request, RequestResult, Rung,
+    AdoptParams, AgentId, ClientId, ClientKind, Event, HopId, HopInfo, Request, RequestResult, Rung,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -75,6 +75,13 @@ pub enum Input {
         code: Option<i32>,
         /// The signal's number.
         signal: Option<i32>,
+    },
+    /// The terminal of an adopted agent is out of reach. [`Input::Exited`] follows.
+    Lost {
+        /// The agent.
+        agent: AgentId,
+        /// Why, as it goes on after the agent's name: `is out of reach: its buffer is gone`.
+        text: String,
     },
     /// The screen changed. Coalesced: never one per byte.
     Screen {
@@ -323,6 +330,9 @@ pub struct Spawn {
     pub size: (u16, u16),
     /// The session to resume, for a restart.
     pub resume: Option<String>,
+    /// It runs already, in this terminal, which is only taken over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub adopt: Option<Box<AdoptParams>>,
 }
 
 /// A rung and what it says, for messages.

@@ -49,8 +49,11 @@ impl Hub {
 
     pub(super) fn exited(&mut self, id: AgentId, code: Option<i32>, signal: Option<i32>) {
         let Some(agent) = self.agents.get_mut(&id) else { return };
-        let exit = code.or(signal.map(|s| 128 + s)).unwrap_or(1);
+        // What the end of another one's process was is not told.
+        let unknown = i32::from(agent.spawn.adopt.is_none());
+        let exit = code.or(signal.map(|s| 128 + s)).unwrap_or(unknown);
         agent.exit = Some(exit);
+        let ended = agent.lost.clone().unwrap_or_else(|| "has ended".to_owned());
         let (name, project) = (agent.name.clone(), agent.project.clone());
         let (closing, restarting) = (agent.closing, agent.restarting);
         // A restarted program has an empty composer: what was being typed is typed again.
@@ -77,7 +80,11 @@ impl Hub {
                     format!("{name} ended after Enter; whether it took the prompt is not known"),
                 )
             } else {
-                ("target_exited", format!("{name} ended while the text was being typed"))
+                let text = match &self.agents.get(&id).and_then(|a| a.lost.clone()) {
+                    Some(lost) => format!("{name} {lost}, while the text was being typed"),
+                    None => format!("{name} ended while the text was being typed"),
+                };
+                ("target_exited", text)
             };
             self.finish(d.hop, HopState::Failed, code, &text);
         }
@@ -88,7 +95,7 @@ impl Hub {
             let waiting = self.routes.values().filter(|r| r.target == id);
             let waiting: Vec<HopId> = waiting.filter_map(|r| r.waiting).collect();
             for hop in queue.into_iter().chain(waiting) {
-                self.finish(hop, HopState::Failed, "target_exited", &format!("{name} has ended"));
+                self.finish(hop, HopState::Failed, "target_exited", &format!("{name} {ended}"));
             }
         } else if let Some(agent) = self.agents.get_mut(&id) {
             agent.queue = queue.into_iter().collect();
@@ -105,15 +112,26 @@ impl Hub {
     /// An agent ended by itself: it stays in the listings until it is closed or restarted; its
     /// routes have nothing left to do.
     fn exit_seen(&mut self, id: AgentId, exit: i32, project: String, name: &str) {
+        let agent = self.agents.get(&id);
+        let adopted = agent.is_some_and(|a| a.spawn.adopt.is_some());
+        let lost = agent.and_then(|a| a.lost.clone());
         for route in self.routes_of(id) {
             if let Some(r) = self.routes.get_mut(&route) {
                 r.armed = None;
-                let text =
-                    format!("{name} has ended; :Mado restart {name}, then :Mado resume {route}");
+                let text = match &lost {
+                    Some(lost) => format!("{name} {lost}"),
+                    None if adopted => format!("{name} has ended"),
+                    None => {
+                        format!("{name} has ended; :Mado restart {name}, then :Mado resume {route}")
+                    }
+                };
                 r.stopped.get_or_insert(("agent_exited".to_owned(), text));
             }
         }
-        if exit != 0 {
+        if adopted {
+            let text = format!("{name} {}", lost.unwrap_or_else(|| "has ended".to_owned()));
+            self.notice(project, Level::Warn, "exited", &format!("agent:{id}"), text);
+        } else if exit != 0 {
             let text =
                 format!("{name} ended with exit code {exit}; :Mado restart {name} starts it again");
             self.notice(project, Level::Warn, "exited", &format!("agent:{id}"), text);

@@ -79,6 +79,9 @@ impl Agent {
     }
 
     pub(super) fn exit_text(&self) -> String {
+        if let Some(lost) = &self.lost {
+            return lost.clone();
+        }
         match self.exit {
             Some(code) if code > 128 => format!("ended by signal {}", code - 128),
             Some(code) => format!("ended with exit code {code}"),
@@ -193,6 +196,13 @@ impl Agent {
 
     /// What stands between "nothing says busy" and idle.
     pub(super) fn not_idle(&self, now: u64, timing: &Timing) -> Option<Verdict> {
+        let taken = self.view.as_ref().is_some_and(|v| v.foreground == Some(false));
+        if self.spawn.adopt.is_some() && !self.is_line() && taken {
+            // Stopped (CTRL-Z) or behind another job: its composer may still be on the screen, but
+            // what is typed goes elsewhere.
+            let text = "is not in the foreground of its terminal";
+            return Some(Verdict::new(Phase::Unknown, Rung::Foreground, "not_foreground", text));
+        }
         if self.facts.composer.is_none() {
             return Some(if self.ready {
                 let text = "shows something that no rule knows (login, question, update notice, …)";

@@ -264,6 +264,10 @@ pub struct ComposerRules {
     /// Texts of an empty composer that are not drawn faint.
     #[serde(default)]
     pub hints: Vec<Pattern>,
+    /// The same for texts that are drawn faint. Only needed in a terminal that does not show what is
+    /// faint (a `:terminal` that was adopted).
+    #[serde(default)]
+    pub faint_hints: Vec<Pattern>,
     /// The program's own stand-in for a long paste. Its first group is how many newlines it stands for, or
     /// how many characters where the group is called `chars`.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -18,12 +18,24 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::WriteHalf;
 use tokio::net::UnixStream;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio_util::compat::{Compat, TokioAsyncReadCompatExt, TokioAsyncWriteCompatExt};
 
 type Writer = Compat<WriteHalf<UnixStream>>;
-type Answer = Result<rmpv::Value, String>;
+/// What a call came to.
+pub type Answer = Result<rmpv::Value, String>;
+
+/// A question to an editor, beside its batches.
+#[derive(Debug)]
+pub struct Ask {
+    /// The Lua that answers it.
+    pub lua: &'static str,
+    /// Its arguments.
+    pub args: Vec<rmpv::Value>,
+    /// Gets what it returns, however late that is.
+    pub reply: oneshot::Sender<Answer>,
+}
 
 /// The Lua that takes a batch.
 const TAKE: &str = "return require('mado.rpc').on(...)";
@@ -107,12 +119,32 @@ pub(super) async fn run(
     let forward = Forward { client, events: events.clone() };
     let (nvim, io) = Neovim::new(reader.compat(), writer.compat_write(), forward);
     let mut io = tokio::spawn(io);
+    let asks = tokio::spawn(ask(nvim.clone(), outbox.take_asks()));
     tokio::select! {
         // The connection is over. Whatever call is open ends with it.
         _ = &mut io => {}
         () = deliver(&nvim, client, &outbox, limit) => io.abort(),
     }
+    // Whoever asks notices by this that nobody answers.
+    asks.abort();
     let _ = events.send(Event::Client(Incoming::Gone { client })).await;
+}
+
+/// Puts questions in the order in which they come. Each is a call of its own, so that one which an
+/// editor does not answer holds up no other editor's.
+async fn ask(nvim: Neovim<Writer>, asks: Option<mpsc::Receiver<Ask>>) {
+    let Some(mut asks) = asks else { return };
+    while let Some(Ask { lua, args, reply }) = asks.recv().await {
+        let mut call = Call::start(&nvim, "nvim_exec_lua", vec![lua.into(), args.into()]);
+        tokio::spawn(async move {
+            let answer = loop {
+                if let Some(answer) = call.wait(Duration::from_hours(1)).await {
+                    break answer;
+                }
+            };
+            let _ = reply.send(answer);
+        });
+    }
 }
 
 async fn deliver(nvim: &Neovim<Writer>, client: ClientId, outbox: &Outbox, limit: Duration) {

@@ -396,6 +396,7 @@ mod tests {
             let profile = profiles::load(&self.paths, profile, &BTreeMap::new()).unwrap();
             let path = self.dir.path().display().to_string();
             let spawn = Spawn {
+                adopt: None,
                 agent: AgentId(7),
                 name: "n".into(),
                 project: "/p".into(),

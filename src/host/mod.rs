@@ -1,5 +1,6 @@
 //! The IO shells: terminals, sockets, processes, records. They perform effects and decide nothing.
 
+pub mod adopted;
 pub mod attach;
 pub mod editor;
 pub mod filter;

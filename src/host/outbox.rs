@@ -4,11 +4,12 @@
 //! meanwhile must neither be lost (replies) nor pile up (events): once the queue is long or the
 //! editor is stalled, an event replaces the one before it of the same subject.
 
+use super::editor::Ask;
 use crate::proto::{Event, RequestResult};
 use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, mpsc};
 
 /// Queue length from which events of one subject are joined.
 const JOIN_ABOVE: usize = 256;
@@ -55,15 +56,39 @@ struct State {
 }
 
 /// The queue. The host's loop pushes, the editor's task takes.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Outbox {
     state: Mutex<State>,
     wake: Notify,
+    asks: mpsc::Sender<Ask>,
+    asked: Mutex<Option<mpsc::Receiver<Ask>>>,
+}
+
+impl Default for Outbox {
+    fn default() -> Outbox {
+        let (asks, asked) = mpsc::channel(64);
+        Outbox {
+            state: Mutex::default(),
+            wake: Notify::default(),
+            asks,
+            asked: Mutex::new(Some(asked)),
+        }
+    }
 }
 
 impl Outbox {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Where questions to this editor go; closed once the editor is gone.
+    pub fn asks(&self) -> mpsc::Sender<Ask> {
+        self.asks.clone()
+    }
+
+    /// The other end, for the editor's task. Only once.
+    pub fn take_asks(&self) -> Option<mpsc::Receiver<Ask>> {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// Adds a reply. `false`: the editor has asked far more than it listens to.

@@ -73,6 +73,25 @@ impl Process {
         sys::open_files(self.pid)
     }
 
+    /// Its terminal and who has it. `None` without a terminal, or where the system does not say.
+    #[must_use]
+    pub fn terminal(self) -> Option<Terminal> {
+        sys::terminal(self.pid)
+    }
+
+    /// How many bytes it has written so far, to whatever: while that stands still, nothing is on its way
+    /// to its terminal. `None` where the system does not say.
+    #[must_use]
+    pub fn written(self) -> Option<u64> {
+        sys::written(self.pid)
+    }
+
+    /// Its arguments, the program's name first; empty where they may not be read.
+    #[must_use]
+    pub fn args(self) -> Vec<String> {
+        sys::args(self.pid)
+    }
+
     /// Its working directory now.
     #[must_use]
     pub fn cwd(self) -> Option<std::path::PathBuf> {
@@ -134,6 +153,19 @@ pub fn ancestors(pid: u32) -> Vec<u32> {
         }
     }
     list
+}
+
+/// A process and its terminal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Terminal {
+    /// The terminal's number.
+    pub tty: i64,
+    /// The process's own group.
+    pub group: i64,
+    /// The group that has the terminal's foreground.
+    pub foreground: i64,
+    /// A signal has stopped the process.
+    pub stopped: bool,
 }
 
 /// What the system knows of a process.

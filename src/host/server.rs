@@ -5,6 +5,7 @@
 //! looked at. Nothing here waits for a client: what a client does not take is joined, or the client
 //! is cut off.
 
+mod adopt;
 mod agents;
 mod asking;
 mod clients;

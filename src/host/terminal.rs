@@ -185,6 +185,11 @@ pub enum Event {
     },
     /// A viewer came or went.
     Viewers(usize),
+    /// A terminal that is not mado's own is out of reach; [`Event::Exited`] follows.
+    Lost {
+        /// Why, as it goes on after the agent's name.
+        why: String,
+    },
     /// The program ended and its output is in the model. A last [`Event::View`] came before.
     Exited {
         /// Exit code; `None` when a signal ended it.

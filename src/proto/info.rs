@@ -43,6 +43,15 @@ pub struct AgentInfo {
     /// Exit status once it has ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit: Option<i32>,
+    /// `nvim` or `tmux`: its terminal is not mado's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub adopted: Option<String>,
+    /// Where that terminal is, in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<String>,
+    /// What it therefore cannot offer, a few words each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub limits: Vec<String>,
 }
 
 /// One route.

@@ -3,6 +3,7 @@
 //! Architecture invariant: nothing here decides anything, and nothing here depends on another
 //! room of the house.
 
+mod adopt;
 pub mod attach;
 mod event;
 mod info;
@@ -11,6 +12,7 @@ mod project_file;
 mod request;
 pub mod screen;
 
+pub use adopt::{AdoptParams, AdoptedParams, BufferLook, Done, Foreign, Found, Typed};
 pub use event::{Event, Level, Notice};
 pub use info::{AgentInfo, HopInfo, HopStep, HopTimes, QueueItem, RouteInfo, Shadow, StepKind};
 pub use model::{OnError, Provider, ProviderKind, Usage};

@@ -1,8 +1,8 @@
 //! What editors and shell commands ask, and what they get back. One vocabulary for both.
 
 use super::{
-    AgentInfo, ErrorInfo, HopId, HopInfo, LoadParams, OnError, Provider, QueueItem, RouteInfo,
-    Transform, Trigger,
+    AdoptParams, AdoptedParams, AgentInfo, ErrorInfo, HopId, HopInfo, LoadParams, OnError,
+    Provider, QueueItem, RouteInfo, Transform, Trigger,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -26,6 +26,10 @@ pub enum Request {
     Hello(HelloParams),
     /// Starts an agent.
     Open(OpenParams),
+    /// Makes a terminal that mado did not start an agent.
+    Adopt(AdoptParams),
+    /// An editor tells of a buffer that was adopted (taken by the host's shell, not answered).
+    Adopted(AdoptedParams),
     /// Lists agents.
     Agents(ListParams),
     /// Lists routes.

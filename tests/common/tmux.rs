@@ -37,6 +37,18 @@ impl Tmux {
         tmux
     }
 
+    /// The server's socket.
+    pub fn socket(&self) -> std::path::PathBuf {
+        self.dir.path().join("s")
+    }
+
+    /// Runs a tmux command that must work, and gives what it prints.
+    pub fn ask(&self, args: &[&str]) -> String {
+        let output = self.run(args);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).trim().to_owned()
+    }
+
     fn command(&self) -> Command {
         let mut command = Command::new("tmux");
         command.arg("-S").arg(self.dir.path().join("s")).args(["-f", "/dev/null", "-u"]);

@@ -155,6 +155,20 @@ impl World {
         DemoAgent { world: self, name: name.to_owned(), dir }
     }
 
+    /// The command line of a demo agent that somebody else starts, and the agent it will be.
+    pub fn foreign_demo(&self, name: &str, args: &[&str]) -> (Vec<String>, DemoAgent<'_>) {
+        let dir = self.site.path().join(format!("demo-{name}"));
+        fs::create_dir_all(&dir).unwrap();
+        let path = |file: &str| dir.join(file).display().to_string();
+        let mut argv: Vec<String> =
+            [env!("CARGO_BIN_EXE_mado"), "demo-agent", "--name", name].map(str::to_owned).into();
+        argv.extend(["--ledger".into(), path("ledger.jsonl")]);
+        argv.extend(["--control".into(), path("control")]);
+        argv.extend(["--transcript".into(), path("transcript.jsonl")]);
+        argv.extend(args.iter().map(|a| (*a).to_owned()));
+        (argv, DemoAgent { world: self, name: name.to_owned(), dir })
+    }
+
     /// What listings say of an agent.
     pub fn agent(&self, name: &str) -> Value {
         let agents = self.ask("agents", json!({}));

@@ -4,6 +4,7 @@
 use crate::host::records::opencode::Server;
 use secrecy::SecretString;
 use std::collections::BTreeMap;
+use std::fmt::Write;
 use std::io::Read;
 use std::net::TcpListener;
 
@@ -111,5 +112,9 @@ fn free_port() -> std::io::Result<u16> {
 fn secret() -> std::io::Result<String> {
     let mut bytes = [0; 24];
     std::fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
-    Ok(bytes.iter().map(|b| format!("{b:02x}")).collect())
+    let mut text = String::new();
+    for byte in bytes {
+        let _ = write!(text, "{byte:02x}");
+    }
+    Ok(text)
 }

@@ -1,6 +1,6 @@
 //! Processes by `/proc`.
 
-use super::Stat;
+use super::{Stat, Terminal};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
@@ -16,6 +16,31 @@ pub(super) fn stat(pid: u32) -> Option<Stat> {
     // Field 22 of the line; state is field 3.
     let start = fields.nth(17)?.parse().ok()?;
     Some(Stat { parent, start, alive: !matches!(state, "Z" | "X" | "x") })
+}
+
+/// Terminal and foreground: fields 5 (`pgrp`), 7 (`tty_nr`) and 8 (`tpgid`) of the line.
+pub(super) fn terminal(pid: u32) -> Option<Terminal> {
+    let text = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    let rest = &text[memchr::memrchr(b')', &text)? + 1..];
+    let mut fields = std::str::from_utf8(rest).ok()?.split_ascii_whitespace();
+    let stopped = matches!(fields.next()?, "T" | "t");
+    let group = fields.nth(1)?.parse().ok()?;
+    let tty = fields.nth(1)?.parse().ok()?;
+    let foreground = fields.next()?.parse().ok()?;
+    (tty != 0).then_some(Terminal { tty, group, foreground, stopped })
+}
+
+/// `wchar` of `/proc/PID/io`.
+pub(super) fn written(pid: u32) -> Option<u64> {
+    let text = fs::read_to_string(format!("/proc/{pid}/io")).ok()?;
+    text.lines().find_map(|l| l.strip_prefix("wchar: ")).and_then(|n| n.parse().ok())
+}
+
+/// The arguments at start.
+pub(super) fn args(pid: u32) -> Vec<String> {
+    let bytes = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let text = |arg: &[u8]| String::from_utf8_lossy(arg).into_owned();
+    bytes.split(|b| *b == 0).map(text).collect()
 }
 
 /// The command name.

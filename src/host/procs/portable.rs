@@ -1,6 +1,6 @@
 //! Processes by the `sysinfo` crate, where there is no `/proc`.
 
-use super::Stat;
+use super::{Stat, Terminal};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use sysinfo::{
@@ -21,6 +21,26 @@ pub(super) fn stat(pid: u32) -> Option<Stat> {
         start: p.start_time(),
         alive: !matches!(p.status(), ProcessStatus::Zombie | ProcessStatus::Dead),
     })
+}
+
+/// Not told here.
+#[cfg_attr(test, allow(dead_code))]
+pub(super) fn terminal(_: u32) -> Option<Terminal> {
+    None
+}
+
+/// Not told here.
+#[cfg_attr(test, allow(dead_code))]
+pub(super) fn written(_: u32) -> Option<u64> {
+    None
+}
+
+/// The arguments.
+#[cfg_attr(test, allow(dead_code))]
+pub(super) fn args(pid: u32) -> Vec<String> {
+    let what = ProcessRefreshKind::nothing().with_cmd(UpdateKind::Always);
+    let text = |p: &Process| p.cmd().iter().map(|a| a.to_string_lossy().into_owned()).collect();
+    look(pid, what, text).unwrap_or_default()
 }
 
 /// The command name.

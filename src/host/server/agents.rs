@@ -13,7 +13,9 @@ use crate::host::records::watch::{RecordUpdate, watch};
 use crate::host::store::{AgentRecord, save_agents};
 use crate::host::terminal::{self, Command, Event as Said, TerminalHandle, TerminalSpec};
 use crate::proto::screen::ScreenView;
-use crate::proto::{AgentId, ErrorInfo, Event as Published, Level, Notice, Rung};
+use crate::proto::{
+    AdoptedParams, AgentId, ClientId, ErrorInfo, Event as Published, Level, Notice, Rung,
+};
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,20 +35,24 @@ pub(super) struct Agent {
     /// Where its records are.
     pub subject: Subject,
     /// Wakes the watcher of its records. Dropping the guard ends it.
-    nudge: Arc<Notify>,
-    watcher: Option<DropGuard>,
+    pub(super) nudge: Arc<Notify>,
+    pub(super) watcher: Option<DropGuard>,
     pub handle: Option<TerminalHandle>,
-    record: AgentRecord,
+    /// Where its terminal is, when that is not mado's own.
+    pub place: Option<String>,
+    /// The editor's buffer that it is in, and who is told what that editor says of it.
+    pub buffer: Option<(ClientId, u64, mpsc::Sender<AdoptedParams>)>,
+    pub(super) record: AgentRecord,
     /// How the program ended, once it has.
-    exit: Option<(Option<i32>, Option<i32>)>,
+    pub(super) exit: Option<(Option<i32>, Option<i32>)>,
     /// The end has been asked for; [`Said::Gone`] is to come.
-    ending: bool,
+    pub(super) ending: bool,
     /// The exit is told to the core only after [`Said::Gone`].
-    exit_untold: bool,
+    pub(super) exit_untold: bool,
     /// To be started again after [`Said::Gone`].
-    again: Option<Box<Spawn>>,
+    pub(super) again: Option<Box<Spawn>>,
     /// To be forgotten after [`Said::Gone`].
-    forget: bool,
+    pub(super) forget: bool,
 }
 
 impl Agent {
@@ -69,6 +75,9 @@ impl Agent {
 
 impl Server {
     pub(super) async fn spawn(&mut self, spawn: Box<Spawn>) {
+        if let Some(params) = spawn.adopt.clone() {
+            return self.take_over(&spawn, &params);
+        }
         if let Some(old) = self.agents.get_mut(&spawn.agent)
             && old.handle.is_some()
         {
@@ -146,6 +155,8 @@ impl Server {
             subject,
             nudge,
             handle: Some(handle),
+            place: None,
+            buffer: None,
             record,
             exit: None,
             ending: false,
@@ -159,7 +170,7 @@ impl Server {
     }
 
     /// Follows an agent's records.
-    fn watch(
+    pub(super) fn watch(
         &self,
         agent: AgentId,
         pid: u32,
@@ -260,7 +271,7 @@ impl Server {
         self.remove(agent);
     }
 
-    fn remove(&mut self, agent: AgentId) {
+    pub(super) fn remove(&mut self, agent: AgentId) {
         self.agents.remove(&agent);
         let folder = self.options.paths.agent_dir(agent.0);
         if let Err(e) = std::fs::remove_dir_all(&folder)
@@ -303,6 +314,7 @@ impl Server {
                 }
             }
             Said::Viewers(viewers) => self.step(Input::Attached { agent, viewers }).await,
+            Said::Lost { why } => self.step(Input::Lost { agent, text: why }).await,
             Said::Exited { code, signal } => self.exited(agent, code, signal).await,
             Said::Gone { left } => self.gone(agent, &left).await,
             // The title is in every view; nobody asks for the others yet.

@@ -3,6 +3,8 @@
 use super::{Event, Incoming, Server, Wrap};
 use crate::core::Input;
 use crate::core::profile::Profile;
+use crate::host::adopted;
+use crate::host::editor::Ask;
 use crate::host::launch::check_directory;
 use crate::host::outbox::Outbox;
 use crate::host::paths::project_of;
@@ -11,9 +13,9 @@ use crate::host::terminal::Command;
 use crate::host::{attach, profiles, project_file, shell};
 use crate::proto::screen::ScreenView;
 use crate::proto::{
-    AgentId, AgentParams, ClientId, ClientKind, ErrorInfo, Event as Published, HelloParams,
-    HelloReply, HopInfo, HopsParams, ListParams, OpenParams, PROTOCOL, Reply, Request,
-    RequestResult,
+    AdoptParams, AgentId, AgentParams, ClientId, ClientKind, ErrorInfo, Event as Published,
+    Foreign, HelloParams, HelloReply, HopInfo, HopsParams, ListParams, OpenParams, PROTOCOL, Reply,
+    Request, RequestResult,
 };
 use serde_json::json;
 use std::path::PathBuf;
@@ -152,6 +154,15 @@ impl Server {
                 }
                 Err(e) => self.reply(client, seq, Err(e)),
             },
+            Request::Adopt(params) => match self.ready_to_adopt(client, params) {
+                Ok((params, profile)) => {
+                    let request = Request::Adopt(params);
+                    let profile = Some(Box::new(profile));
+                    self.step(Input::Request { client, seq, inside, profile, request }).await;
+                }
+                Err(e) => self.reply(client, seq, Err(e)),
+            },
+            Request::Adopted(params) => self.adopted(client, params).await,
             request => {
                 if let Request::Hops(params) = &request {
                     self.wraps.insert((client, seq), Wrap::Hops(params.clone()));
@@ -199,6 +210,35 @@ impl Server {
         // It has done its work, and the trace is no place for a whole configuration.
         open.profiles.clear();
         Ok((open, profile))
+    }
+
+    /// Finds what is to be adopted.
+    fn ready_to_adopt(
+        &self,
+        client: ClientId,
+        mut params: AdoptParams,
+    ) -> Result<(AdoptParams, Profile), ErrorInfo> {
+        let editor = self.clients.get(&client).map(|c| c.outlet.kind()) == Some(ClientKind::Editor);
+        if matches!(params.terminal, Foreign::Nvim { .. }) && !editor {
+            let message = "only the editor that has a buffer can have it adopted";
+            return Err(ErrorInfo::new("bad_request", message, "use :Mado adopt there"));
+        }
+        if params.project.is_empty() {
+            params.project = project_of(&PathBuf::from(&params.cwd)).display().to_string();
+        }
+        let (profile, mut found) = adopted::find(&self.options.paths, &params)?;
+        found.client = client;
+        params.found = Some(found);
+        params.profiles.clear();
+        Ok((params, profile))
+    }
+
+    /// Where an editor can be asked.
+    pub(super) fn asks(&self, client: ClientId) -> Option<mpsc::Sender<Ask>> {
+        match &self.clients.get(&client)?.outlet {
+            Outlet::Editor(outbox) => Some(outbox.asks()),
+            Outlet::Shell(_) => None,
+        }
     }
 
     /// Which agent a process runs inside of.
@@ -305,6 +345,10 @@ impl Server {
         let hello = &connection.hello;
         let found = self.find(&hello.project, &hello.agent).map(|id| &self.agents[&id]);
         let refusal = match found {
+            Ok(agent) if agent.place.is_some() => {
+                let place = agent.place.as_deref().unwrap_or_default();
+                format!("{} was adopted and is shown where it is: {place}", agent.name)
+            }
             Ok(agent) => match &agent.handle {
                 Some(handle) => {
                     connection.agent.clone_from(&agent.name);

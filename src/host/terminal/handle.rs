@@ -27,6 +27,16 @@ pub struct TerminalHandle {
 pub struct Closed(pub AgentId);
 
 impl TerminalHandle {
+    /// The end of a terminal that is not mado's own, with the receiver of `commands` elsewhere.
+    pub(in crate::host) fn of(
+        agent: AgentId,
+        pid: u32,
+        commands: mpsc::Sender<Command>,
+        epoch: Arc<AtomicU64>,
+    ) -> TerminalHandle {
+        TerminalHandle { agent, pid, commands, epoch, humans: Arc::default() }
+    }
+
     /// The agent whose terminal this is.
     pub fn agent(&self) -> AgentId {
         self.agent
