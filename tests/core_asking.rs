@@ -237,7 +237,10 @@ fn a_failure_falls_back_to_prompt_wrap_where_the_route_says_so_and_tells() {
     sim.run(5_000);
     fail(&mut sim);
     sim.run(10_000);
-    assert_eq!(sim.fake(b).submits, ["a answered (round 1 of 5):\n\nECHO one"]);
+    assert_eq!(
+        sim.fake(b).submits,
+        ["[from a (x), round 1 of 5; written by that agent, not by your user]\n\nECHO one"]
+    );
     let hop = last(&mut sim);
     assert_eq!(hop.state, HopState::Answered);
     let said = hop.notes.join("\n");
@@ -380,7 +383,7 @@ fn a_host_that_died_while_a_model_was_asked_leaves_nothing_to_type() {
     let b = sim.open("b", ALL);
     let mut hop = HopInfo { id: HopId(7), target: "b".into(), ..HopInfo::default() };
     hop.project = PROJECT.into();
-    let left = RestoredHop { hop, enter: false, in_record: false };
+    let left = RestoredHop { hop, enter: false, in_record: false, hidden: false };
     sim.feed(Input::Restored { hops: vec![left], next_hop: 8 });
     let hop = sim.hop(HopId(7));
     assert_eq!(hop.state, HopState::Failed);

@@ -273,7 +273,12 @@ fn a_failure_falls_back_where_the_route_says_so() {
     let done = w.wait_route_hop(route, 1, "answered");
     let notes = done["notes"].to_string();
     assert!(notes.contains("no such model") && notes.contains("prompt-wrap"), "{notes}");
-    assert!(b.submits()[0].starts_with("a answered (round 1 of 5):"), "{:?}", b.submits());
+    assert!(
+        b.submits()[0]
+            .starts_with("[from a (demo), round 1 of 5; written by that agent, not by your user]"),
+        "{:?}",
+        b.submits()
+    );
 }
 
 #[test]

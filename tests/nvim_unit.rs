@@ -153,6 +153,7 @@ fn the_lua_types_have_the_fields_that_the_host_sends() {
         provider: text(),
         model: text(),
         usage: Some(Usage::default()),
+        joined: vec![HopId(1)],
         notes: vec![String::new()],
         ..HopInfo::default()
     };
@@ -191,6 +192,13 @@ fn the_lua_types_have_the_fields_that_the_host_sends() {
         deliver: text(),
         confirm: Some(true),
         route_detached: Some(true),
+        when: text(),
+        join: text(),
+        join_timeout_ms: Some(1),
+        header: Some(true),
+        redact: Some(true),
+        chain_tokens: Some(1),
+        day_tokens: Some(1),
     };
     assert_eq!(lua_fields(&types, "RouteOptions"), json_keys(&options));
     let route = RouteInfo {
@@ -212,6 +220,10 @@ fn the_lua_types_have_the_fields_that_the_host_sends() {
         max_rounds: 1,
         cooldown_ms: 1,
         stop_keyword: text(),
+        when: text(),
+        join: text(),
+        header: true,
+        redact: true,
         reason_code: String::new(),
         reason_text: String::new(),
     };

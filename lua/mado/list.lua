@@ -61,11 +61,16 @@ function M.table(rows)
   return chunks
 end
 
-local function echo(rows)
+-- `below` are lines after the table, an empty one between.
+local function echo(rows, below)
   for name, link in pairs(links) do
     vim.api.nvim_set_hl(0, name, { link = link, default = true })
   end
-  vim.api.nvim_echo(M.table(rows), false, {})
+  local chunks = M.table(rows)
+  for i, line in ipairs(below or {}) do
+    chunks[#chunks + 1] = { (i == 1 and '\n\n' or '\n') .. line }
+  end
+  vim.api.nvim_echo(chunks, false, {})
 end
 
 ---@param list mado.AgentInfo[]
@@ -130,7 +135,7 @@ function M.routes(list)
       route.reason_text,
     }
   end
-  echo(rows)
+  echo(rows, require('mado.graph').lines(list))
 end
 
 ---@param list mado.QueueItem[]

@@ -27,6 +27,13 @@ local specs = {
   deliver = { one_of = { 'lines', 'paste' } },
   confirm = { bool = true },
   route_detached = { bool = true },
+  when = { values = {} },
+  join = { one_of = { 'all', 'none' } },
+  join_timeout_ms = { min = 1000, max = 86400000, values = { '60000', '600000' } },
+  header = { bool = true },
+  redact = { bool = true },
+  chain_tokens = { min = 1, max = 1e12, values = { '100000' } },
+  day_tokens = { min = 1, max = 1e12, values = { '1000000' } },
 }
 
 -- Spellings that are accepted beside the names above.

@@ -64,6 +64,10 @@ error('this file holds types only and is never loaded')
 ---@field max_rounds integer
 ---@field cooldown_ms integer
 ---@field stop_keyword string?
+---@field when string?
+---@field join 'all'?
+---@field header boolean
+---@field redact boolean
 ---@field reason_code string
 ---@field reason_text string
 
@@ -114,6 +118,7 @@ error('this file holds types only and is never loaded')
 ---@field accepted_as string?
 ---@field answered_by string?
 ---@field shadow mado.Shadow?
+---@field joined integer[]? the hops whose answers were joined into this one
 ---@field notes string[]?
 ---@field steps mado.HopStep[]?
 ---@field steps_lost integer?
@@ -175,3 +180,10 @@ error('this file holds types only and is never loaded')
 ---@field deliver 'lines'|'paste'?
 ---@field confirm boolean?
 ---@field route_detached boolean?
+---@field when string?
+---@field join 'all'|'none'?
+---@field join_timeout_ms integer? 1000 to 86400000
+---@field header boolean?
+---@field redact boolean?
+---@field chain_tokens integer?
+---@field day_tokens integer?

@@ -151,7 +151,7 @@ pub enum Command {
         source: String,
         /// Who gets them
         target: String,
-        /// Options: trigger, pattern, transform, template, `max_rounds`, `cooldown_ms`, …
+        /// Options: trigger, pattern, transform, template, when, join, `max_rounds`, `cooldown_ms`, …
         #[arg(value_name = "KEY=VALUE")]
         options: Vec<String>,
         /// The way back too

@@ -3,6 +3,7 @@
 mod args;
 mod attach;
 mod client;
+mod graph;
 mod health;
 mod hook;
 mod load;
@@ -85,12 +86,15 @@ fn run_replay(trace: &std::path::Path) -> Result<ExitCode, ErrorInfo> {
             out::line(&format!("{steps} steps, the same effects"));
             Ok(ExitCode::SUCCESS)
         }
-        Replayed::Differs { line, input, recorded, now } => {
+        Replayed::Differs { line, input, recorded, now, secrets } => {
             let show = |e: Option<String>| e.unwrap_or_else(|| "nothing".to_owned());
             out::line(&format!("{}:{line}: other effects", trace.display()));
             out::line(&format!("input:    {input}"));
             out::line(&format!("recorded: {}", show(recorded)));
             out::line(&format!("now:      {}", show(now)));
+            if secrets {
+                out::line("note:     secrets were blacked out in the trace, which may be why");
+            }
             Ok(ExitCode::FAILURE)
         }
     }

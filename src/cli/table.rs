@@ -1,6 +1,6 @@
 //! Listings for people: aligned columns, cut to the terminal's width.
 
-use super::out;
+use super::{graph, out};
 use mado::proto::{AgentInfo, HopInfo, QueueItem, RouteInfo};
 use std::time::{SystemTime, UNIX_EPOCH};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
@@ -10,8 +10,7 @@ fn print(head: &[&str], rows: &[Vec<String>]) {
     let width =
         |i: usize| rows.iter().map(|r| r[i].width()).chain([head[i].width()]).max().unwrap_or(0);
     let widths: Vec<usize> = (0..columns).map(width).collect();
-    let limit = rustix::termios::tcgetwinsize(std::io::stdout())
-        .map_or(usize::MAX, |w| if w.ws_col == 0 { usize::MAX } else { usize::from(w.ws_col) });
+    let limit = terminal_width();
     let show = |cells: &[&str]| {
         let mut text = String::new();
         for (cell, width) in cells.iter().zip(&widths) {
@@ -24,6 +23,12 @@ fn print(head: &[&str], rows: &[Vec<String>]) {
     for row in rows {
         show(&row.iter().map(String::as_str).collect::<Vec<_>>());
     }
+}
+
+/// The terminal's width; without a terminal there is none.
+fn terminal_width() -> usize {
+    rustix::termios::tcgetwinsize(std::io::stdout())
+        .map_or(usize::MAX, |w| if w.ws_col == 0 { usize::MAX } else { usize::from(w.ws_col) })
 }
 
 fn cut(text: &str, limit: usize) -> String {
@@ -128,6 +133,13 @@ pub fn routes(routes: &[RouteInfo], all: bool) {
         row
     };
     print(&head, &routes.iter().map(row).collect::<Vec<_>>());
+    let drawing = graph::lines(routes);
+    if !drawing.is_empty() {
+        out::line("");
+    }
+    for line in &drawing {
+        out::line(&cut(line, terminal_width()));
+    }
 }
 
 /// Hops.

@@ -263,6 +263,8 @@ fn route_options(pairs: &[String]) -> Result<Map<String, Value>, ErrorInfo> {
                 | "stop_keyword"
                 | "stopKeyword"
                 | "deliver"
+                | "when"
+                | "join"
         );
         let parsed = match value.parse::<u64>() {
             Ok(number) if !text => number.into(),
@@ -315,13 +317,21 @@ mod tests {
 
     #[test]
     fn options_become_what_their_keys_take() {
-        let pairs =
-            ["max_rounds=3", "confirm=false", "stop_keyword=5", "template=a=b"].map(str::to_owned);
+        let pairs = [
+            "max_rounds=3",
+            "confirm=false",
+            "stop_keyword=5",
+            "template=a=b",
+            "when=5",
+            "redact=true",
+        ]
+        .map(str::to_owned);
         let options = route_options(&pairs).unwrap();
         assert_eq!(options["max_rounds"], 3);
         assert_eq!(options["confirm"], false);
         assert_eq!(options["stop_keyword"], "5");
         assert_eq!(options["template"], "a=b");
+        assert_eq!((&options["when"], &options["redact"]), (&"5".into(), &true.into()));
         assert!(route_options(&["x".to_owned()]).unwrap_err().message.contains("\"x\""));
     }
 }

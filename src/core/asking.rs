@@ -153,7 +153,11 @@ impl Hub {
             spec,
             source: route.source,
             stable: material.stable()?,
-            variable: material.variable(),
+            variable: if route.redact {
+                super::redact::redact(&material.variable()).text
+            } else {
+                material.variable()
+            },
             changed: changed.map(local),
         })
     }
@@ -161,6 +165,11 @@ impl Hub {
     /// A call has ended. One that was called off, or of a hop that is over, says nothing any more.
     pub(super) fn asked(&mut self, id: HopId, token: u64, result: Result<Told, NotTold>) {
         let now = self.now;
+        // What it took was used, whatever becomes of it.
+        let used = result.as_ref().map_or_else(|e| e.usage, |told| Some(told.usage));
+        if let (Some(used), Some(chain)) = (used, self.hops.get(&id).map(|h| h.info.chain)) {
+            self.spend(chain, used.input.saturating_add(used.output));
+        }
         let Some(hop) = self.hops.get_mut(&id).filter(|h| h.ask == Some(Ask::Open(token))) else {
             return;
         };
@@ -211,6 +220,7 @@ impl Hub {
             let max = route.map_or(0, |r| r.max_rounds);
             hop.note(format!("{}; prompt-wrap made the prompt instead (on_error)", why.text));
             hop.info.times.transformed = Some(now.wall);
+            hop.fell_back = true;
             let answer = hop.info.answer.clone().unwrap_or_default();
             let values = BTreeMap::from([
                 ("output", answer),

@@ -22,7 +22,8 @@ impl Hub {
                     format!("write one, or drop the hop: :Mado drop {}", p.hop),
                 ));
             }
-            if !self.set_prompt(p.hop, prompt) {
+            // It is theirs now: nothing is put before it or taken out of it.
+            if !self.set_literal(p.hop, prompt) {
                 return Err(self.not_waiting(p.hop));
             }
             self.step_of(p.hop, StepKind::Person, "a person changed the prompt");

@@ -132,7 +132,7 @@ impl Hub {
         if self.paused.contains(project) {
             return because("paused", "paused; :Mado resume goes on".to_owned());
         }
-        if let Some(route) = hop.route.and_then(|r| self.routes.get(&r)) {
+        for route in hop.routes().filter_map(|r| self.routes.get(&r)) {
             match route.state() {
                 RouteState::Paused => {
                     let text = "its route is paused; :Mado resume goes on";
@@ -210,7 +210,7 @@ impl Hub {
                 format!("{name} has not asked for bracketed paste, so text could be taken as keys");
             return because("no_bracketed_paste", text);
         }
-        None
+        self.rated(&agent.project, hop)
     }
 
     /// When a key would have been told that made the terminal give a write up.
@@ -279,6 +279,7 @@ impl Hub {
         // Passing reasons (settling, a person at the keys) would only make noise.
         if new_code {
             self.publish_hop(id);
+            self.tell_rate(id);
         }
         changed
     }
@@ -318,6 +319,8 @@ impl Hub {
             before: Before::default(),
             enters: 0,
         });
+        let project = agent.project.clone();
+        self.count_rate(&project, hop_id);
         self.out.push(Effect::HoldSize { agent: id, hold: true });
         self.out.push(Effect::Check { agent: id, token });
     }

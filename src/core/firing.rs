@@ -254,17 +254,11 @@ impl Hub {
                 info.project.clone_from(&a.project);
             }
         }
-        let hop = Hop {
-            info,
-            route: Some(route_id),
-            target,
-            seq: firing.seq,
-            paste,
-            confirm,
-            ask: None,
-            since: now.mono,
-            done: None,
-        };
+        let mut hop = Hop::new(info, target, now.mono);
+        (hop.route, hop.seq, hop.paste, hop.confirm) = (Some(route_id), firing.seq, paste, confirm);
+        let from = self.routes.get(&route_id).and_then(|r| self.agents.get(&r.source));
+        let turn = firing.seq.and_then(|seq| from.and_then(|a| a.turn_of(seq)));
+        hop.parents = turn.map(|t| t.hops.clone()).unwrap_or_default();
         let (source, name) = (hop.info.source.clone(), hop.info.turn.clone());
         self.hops.insert(id, hop);
         let of = name.map(|n| format!(" {n}")).unwrap_or_default();
@@ -286,6 +280,9 @@ impl Hub {
         let stop = route.stop_keyword.as_ref().is_some_and(|w| firing.answer.contains(w.as_str()));
         if self.routes.get(&route_id)?.stopped.is_some() {
             // It said so when it was stopped; it fires again when it is resumed.
+            return None;
+        }
+        if !stop && self.skipped_by_when(route_id, &firing.answer) {
             return None;
         }
         if always
@@ -323,10 +320,15 @@ impl Hub {
         if !always {
             route.waiting = Some(id);
         }
+        // What is joined is compared as a whole, when it is.
+        let content = (route.source, route.target, text::content_hash(&firing.answer));
+        let content = self.joined_with(route_id).is_none().then_some(content);
         if let Some(chain) = self.chains.get_mut(&firing.chain.0) {
             chain.used = now.mono;
             chain.rounds.insert(route_id, round);
-            chain.delivered.insert((route_id, text::content_hash(&firing.answer)));
+            if let Some(key) = content {
+                chain.delivered.insert(key);
+            }
             if !same_round {
                 chain.hops += 1;
             }
@@ -385,8 +387,14 @@ impl Hub {
         }
     }
 
-    /// Makes a text literal and defuses it for the hop's target. An empty one fails the hop.
+    /// Gives a hop the text that its transform made, under the header that its route asks for.
     pub(super) fn set_prompt(&mut self, id: HopId, prompt: &str) -> bool {
+        let labelled = self.labelled(id, prompt);
+        self.set_literal(id, &labelled)
+    }
+
+    /// Makes a text literal and defuses it for the hop's target. An empty one fails the hop.
+    pub(super) fn set_literal(&mut self, id: HopId, prompt: &str) -> bool {
         let Some(hop) = self.hops.get_mut(&id) else { return false };
         let (literal, removed) = text::sanitise(prompt);
         let trimmed = literal.trim_end_matches(['\n', ' ', '\t']).trim_start_matches('\n');
@@ -408,6 +416,9 @@ impl Hub {
     /// Lets the hop that waits at a route go to the target's queue when nothing holds it there.
     pub(super) fn release(&mut self, route_id: RouteId) -> bool {
         let now = self.now;
+        if let Some(group) = self.joined_with(route_id) {
+            return self.release_joined(route_id, &group);
+        }
         let Some(route) = self.routes.get(&route_id) else { return false };
         let Some(id) = route.waiting else { return false };
         if self.hops.get(&id).is_some_and(|h| h.ask.is_some()) {
@@ -501,6 +512,7 @@ impl Hub {
         at.extend(self.legacy_deadline(route));
         if route.waiting.is_some() {
             at.extend(route.cooled(self.now));
+            at.extend(self.join_deadline(route.id));
         }
         if route.trigger == Trigger::Always
             && let Some(agent) = self.agents.get(&route.source)

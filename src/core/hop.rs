@@ -20,6 +20,16 @@ pub struct Hop {
     pub info: HopInfo,
     /// Its route.
     pub route: Option<RouteId>,
+    /// The other routes whose answers are joined in it: what holds one of them holds it.
+    pub also: Vec<RouteId>,
+    /// The hops whose prompts began the source's turn; from them its line is followed back.
+    pub parents: Vec<HopId>,
+    /// What it brings, without header and defusing: its part of a joined prompt.
+    pub part: Option<String>,
+    /// A model was to write it and did not: the built-in template did.
+    pub fell_back: bool,
+    /// A person wants it handed on without the others of its join.
+    pub alone: bool,
     /// Its target; `None` for a hop of a former host whose target does not run.
     pub target: Option<AgentId>,
     /// The source's turn that fired it.
@@ -110,6 +120,36 @@ pub fn reached(raw: &str, written: usize) -> Reached {
 }
 
 impl Hop {
+    /// A hop that waits.
+    pub fn new(info: HopInfo, target: Option<AgentId>, since: u64) -> Hop {
+        Hop {
+            info,
+            route: None,
+            also: Vec::new(),
+            parents: Vec::new(),
+            part: None,
+            alone: false,
+            fell_back: false,
+            target,
+            seq: None,
+            paste: None,
+            confirm: false,
+            ask: None,
+            since,
+            done: None,
+        }
+    }
+
+    /// The routes that it comes by.
+    pub fn routes(&self) -> impl Iterator<Item = RouteId> {
+        self.route.into_iter().chain(self.also.iter().copied())
+    }
+
+    /// Whether it comes by this route.
+    pub fn is_of(&self, route: RouteId) -> bool {
+        self.routes().any(|r| r == route)
+    }
+
     /// Whether it has a final state.
     pub fn is_final(&self) -> bool {
         self.info.state.is_final()

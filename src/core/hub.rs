@@ -13,7 +13,7 @@ use crate::core::dialect::{OscState, StatusState};
 use crate::proto::{
     AgentId, ChainId, ClientId, ClientKind, Event, HopId, HopState, Level, Notice, Phase, RouteId,
 };
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// A connection as the core knows it.
 #[derive(Debug, Clone)]
@@ -40,6 +40,12 @@ pub struct Hub {
     pub(super) opening: BTreeMap<AgentId, (ClientId, u64)>,
     /// `answer` requests that wait for an extraction, by its number.
     pub(super) asked: BTreeMap<u64, (ClientId, u64, AgentId)>,
+    /// Hops that went out in the last minute, by project, with their times.
+    pub(super) rate: BTreeMap<String, VecDeque<(u64, HopId)>>,
+    /// Tokens known to have been used, by the hour of the monotonic clock; a day back.
+    pub(super) spent: VecDeque<(u64, u64)>,
+    /// Answers are being gathered for a join that a person fires: nothing goes on meanwhile.
+    pub(super) gathering: bool,
     pub(super) next_agent: u64,
     pub(super) next_route: u64,
     pub(super) next_hop: u64,
@@ -70,6 +76,9 @@ impl Hub {
             paused: BTreeSet::new(),
             opening: BTreeMap::new(),
             asked: BTreeMap::new(),
+            rate: BTreeMap::new(),
+            spent: VecDeque::new(),
+            gathering: false,
             next_agent: 1,
             next_route: 1,
             next_hop: 1,
@@ -128,6 +137,7 @@ impl Hub {
                 at.extend(agent.left.as_ref().map(|l| self.told_at(l)));
                 at.extend(agent.left.as_ref().map(|l| l.at + self.timing.echo_ms));
                 at.extend(agent.human_at.map(|h| h + self.timing.human_ms));
+                at.extend(self.rate_free_at(&agent.project));
             }
         }
         for route in self.routes.values() {
@@ -359,7 +369,10 @@ impl Hub {
         let project = target.and_then(|t| self.agents.get(&t)).map(|a| a.project.clone());
         if let (HopState::Failed | HopState::Unconfirmed | HopState::Stopped, Some(project)) =
             (state, project)
-            && !matches!(code, "replaced" | "stopped_by_route")
+            && !matches!(
+                code,
+                "replaced" | "stopped_by_route" | "joined" | "join_broken" | "join_timeout"
+            )
         {
             let hop = &self.hops[&id];
             let from = if hop.info.source.is_empty() { "you" } else { &hop.info.source };

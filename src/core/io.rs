@@ -211,6 +211,9 @@ pub struct RestoredHop {
     pub enter: bool,
     /// Whether the target's own record holds the prompt (looked up by the host when `enter`).
     pub in_record: bool,
+    /// Its prompt held secrets, which are not on disk: what is here is not the whole of it.
+    #[serde(default)]
+    pub hidden: bool,
 }
 
 /// What the core tells the host to do. Performed once, in order.

@@ -153,6 +153,8 @@ impl Hub {
     pub(super) fn forget(&mut self, id: AgentId) {
         for route in self.routes_of(id) {
             self.stop_hops_of(route, "its route is gone: an agent of it was closed");
+        }
+        for route in self.routes_of(id) {
             self.remove_route(route);
         }
         if let Some(agent) = self.agents.remove(&id) {
@@ -242,26 +244,13 @@ impl Hub {
     pub(super) fn restored(&mut self, hops: Vec<RestoredHop>, next_hop: u64) {
         let now = self.now;
         self.next_hop = self.next_hop.max(next_hop);
-        for RestoredHop { hop: info, enter, in_record } in hops {
+        for RestoredHop { hop: info, enter, in_record, hidden } in hops {
             let id = info.id;
             self.next_hop = self.next_hop.max(id.0 + 1);
             self.next_chain = self.next_chain.max(info.chain.0 + 1);
             self.chains.insert(info.chain, Chain { used: now.mono, ..Chain::default() });
             let state = info.state;
-            self.hops.insert(
-                id,
-                Hop {
-                    info,
-                    route: None,
-                    target: None,
-                    seq: None,
-                    paste: None,
-                    confirm: false,
-                    ask: None,
-                    since: now.mono,
-                    done: None,
-                },
-            );
+            self.hops.insert(id, Hop::new(info, None, now.mono));
             if state == HopState::Accepted || (enter && in_record) {
                 // The record holds the prompt; whether the turn was answered died with the host.
                 if let Some(h) = self.hops.get_mut(&id) {
@@ -281,6 +270,17 @@ impl Hub {
                 let text =
                     "the host died before a model had written its prompt; :Mado fire asks again";
                 self.finish(id, HopState::Failed, "host_died", text);
+            } else if hidden {
+                let again = self.hops.get(&id).map_or_else(String::new, |h| {
+                    match (h.info.source.as_str(), h.info.target.as_str()) {
+                        ("", to) => format!("send it to {to} again"),
+                        (from, to) => format!(":Mado handoff {from} {to} sends the answer again"),
+                    }
+                });
+                let text = format!(
+                    "the host died before its Enter, and its text held secrets, which are never written to disk, so it is not whole; {again}"
+                );
+                self.finish(id, HopState::Failed, "redacted", &text);
             } else if let Some(h) = self.hops.get_mut(&id) {
                 h.info.state = HopState::Held;
                 let how = resume_command(id);

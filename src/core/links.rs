@@ -5,6 +5,7 @@ use super::commands::{Res, err, unknown_hop};
 use super::delivery::Delivery;
 use super::hub::Hub;
 use super::io::Effect;
+use super::profile::ComposerKind;
 use super::route::Route;
 use crate::proto::{
     AgentId, ClientId, ClientKind, ConnectParams, ErrorInfo, HopId, HopState, PauseParams,
@@ -72,6 +73,16 @@ impl Hub {
         route.apply(options, &name)?;
         route.legacy_turn = self.legacy_begins(&route);
         check_trigger(source, route.trigger)?;
+        if target.profile.composer.kind == ComposerKind::Line {
+            if options.header == Some(true) {
+                return Err(err(
+                    "bad_value",
+                    format!("route {name}: a shell would run a header as a command"),
+                    "leave header=true out",
+                ));
+            }
+            route.header = Some(false);
+        }
         let kind = self.clients.get(&client).map_or(ClientKind::Shell, |c| c.kind);
         route.from_editor = kind == ClientKind::Editor;
         if kind == ClientKind::Shell && options.route_detached.is_none() {
@@ -89,8 +100,12 @@ impl Hub {
     }
 
     pub(super) fn remove_route(&mut self, id: RouteId) {
-        let project = self.route_info(id).map(|r| r.project).unwrap_or_default();
-        self.routes.remove(&id);
+        let info = self.route_info(id);
+        let project = info.as_ref().map(|r| r.project.clone()).unwrap_or_default();
+        let gone = self.routes.remove(&id);
+        if let (Some(route), Some(info)) = (gone.filter(|r| r.join), info) {
+            self.left_join(route.target, &format!("{} → {}", info.source, info.target));
+        }
         self.out.push(Effect::Publish(crate::proto::Event::RouteGone { id, project }));
     }
 
@@ -133,8 +148,8 @@ impl Hub {
             .values()
             .filter(|a| {
                 a.delivery.as_ref().is_some_and(|d| {
-                    let route = self.hops.get(&d.hop).and_then(|h| h.route);
-                    let of_route = route.is_some_and(|r| routes.contains(&r));
+                    let hop = self.hops.get(&d.hop);
+                    let of_route = hop.is_some_and(|h| h.routes().any(|r| routes.contains(&r)));
                     of_route || (p.route.is_none() && a.project == p.project)
                 })
             })
@@ -192,15 +207,20 @@ impl Hub {
                 let dead = [r.source, r.target]
                     .iter()
                     .any(|a| self.agents.get(a).is_none_or(|a| a.exit.is_some() && !a.restarting));
-                if !dead && r.stopped.take().is_some() {
+                if !dead && let Some((code, _)) = r.stopped.take() {
+                    if code == "day_tokens" {
+                        // A person grants as much again.
+                        self.spent.clear();
+                    }
                     // It goes on as in a new chain.
                     r.chain = None;
                     if let Some(chain) = self.agents.get(&r.source).and_then(|a| a.chain)
                         && let Some(c) = self.chains.get_mut(&chain.0)
                     {
-                        c.hops = 0;
+                        (c.hops, c.tokens) = (0, 0);
                         c.rounds.remove(&id);
-                        c.delivered.retain(|(route, _)| *route != id);
+                        let way = (r.source, r.target);
+                        c.delivered.retain(|(from, to, _)| (*from, *to) != way);
                     }
                 }
             }

@@ -38,9 +38,9 @@ impl Hub {
             .hops
             .values()
             .rev()
+            .filter(|h| route.is_none_or(|r| h.is_of(r)))
             .map(|h| &h.info)
             .filter(|h| p.all || h.project == p.project)
-            .filter(|h| route.is_none() || h.route == route)
             .take(limit)
             .cloned()
             .collect();

@@ -15,6 +15,8 @@ pub const MAX_ROUNDS: std::ops::RangeInclusive<u32> = 1..=20;
 pub const COOLDOWN_MS: std::ops::RangeInclusive<u64> = 1_000..=30_000;
 /// Bounds of `idle_ms`. The lower one keeps a firing from racing the agent's own repaint.
 pub const IDLE_MS: std::ops::RangeInclusive<u64> = 100..=600_000;
+/// Bounds of `join_timeout_ms`: a second to a day.
+pub const JOIN_TIMEOUT_MS: std::ops::RangeInclusive<u64> = 1_000..=86_400_000;
 
 /// A firing that waits for its silence.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,6 +72,20 @@ pub struct Route {
     pub paste: Option<bool>,
     /// Ask a person before each delivery.
     pub confirm: bool,
+    /// Only an answer that it matches is handed on.
+    pub when: Option<Regex>,
+    /// Its answers wait for those of the other such routes into its target.
+    pub join: bool,
+    /// How long they wait.
+    pub join_timeout_ms: u64,
+    /// A header before the text; `None`: with the built-in templates.
+    pub header: Option<bool>,
+    /// Secrets are blacked out in prompts.
+    pub redact: bool,
+    /// Tokens that a chain may have used when it fires.
+    pub chain_tokens: Option<u64>,
+    /// Tokens that the host may have used in the last 24 hours when it fires.
+    pub day_tokens: Option<u64>,
     /// Fires without an editor.
     pub detached: bool,
     /// Made by this client's kind of an editor.
@@ -92,6 +108,12 @@ pub struct Route {
     pub armed: Option<Armed>,
     /// A hop that waits for the cooldown, a resume, or an editor.
     pub waiting: Option<HopId>,
+    /// Why its last answer was not handed on, where the route itself is as it was.
+    pub skipped: Option<String>,
+    /// When an answer came that `when` did not match: a join does not wait for this source then.
+    pub abstained: Option<u64>,
+    /// The wait of its last answer for the others of a join was ended: a person may still fire it.
+    pub unjoined: bool,
     /// What was last published.
     pub published: Option<RouteInfo>,
 }
@@ -103,8 +125,10 @@ pub struct Chain {
     pub hops: u32,
     /// Rounds that routes have had in it.
     pub rounds: BTreeMap<RouteId, u32>,
-    /// Contents that routes have delivered in it.
-    pub delivered: BTreeSet<(RouteId, u64)>,
+    /// Contents that have gone from one agent to another in it.
+    pub delivered: BTreeSet<(AgentId, AgentId, u64)>,
+    /// Tokens that models and agents are known to have used in it.
+    pub tokens: u64,
     /// When it was last used, monotonic milliseconds.
     pub used: u64,
     /// The person's prompt that began it, where it is known.
@@ -136,6 +160,13 @@ impl Route {
             idle_ms: None,
             paste: None,
             confirm: false,
+            when: None,
+            join: false,
+            join_timeout_ms: 600_000,
+            header: None,
+            redact: false,
+            chain_tokens: None,
+            day_tokens: None,
             detached: false,
             from_editor: false,
             paused: false,
@@ -147,6 +178,9 @@ impl Route {
             fired: None,
             armed: None,
             waiting: None,
+            skipped: None,
+            abstained: None,
+            unjoined: false,
             published: None,
         }
     }
@@ -159,7 +193,7 @@ impl Route {
             new.trigger = trigger;
         }
         if let Some(pattern) = &options.pattern {
-            new.pattern = Some(compile(pattern, name)?);
+            new.pattern = Some(compile("pattern", pattern, name)?);
         }
         if new.trigger == Trigger::OnKeyword && new.pattern.is_none() {
             return Err(bad(
@@ -250,6 +284,7 @@ impl Route {
         if let Some(detached) = options.route_detached {
             new.detached = detached;
         }
+        new.apply_graph(options, name)?;
         new.options = merged(&self.options, options);
         *self = new;
         Ok(())
@@ -273,6 +308,74 @@ impl Route {
             self.shadow.clone_from(&old.shadow);
         }
         self.published.clone_from(&old.published);
+        (self.abstained, self.unjoined) = (old.abstained, old.unjoined);
+        if self.options.when == old.options.when {
+            self.skipped.clone_from(&old.skipped);
+        }
+    }
+
+    /// Takes the options that are about the graph and about what is said of the text's origin.
+    fn apply_graph(&mut self, options: &RouteOptions, name: &str) -> Result<(), ErrorInfo> {
+        let bad = |message: String, remedy: &str| ErrorInfo::new("bad_value", message, remedy);
+        if let Some(when) = &options.when {
+            self.when = Some(compile("when", when, name)?);
+        }
+        match options.join.as_deref() {
+            None => {}
+            Some("all") => self.join = true,
+            Some("none") => self.join = false,
+            Some(other) => {
+                return Err(bad(format!("route {name}: join is {other:?}"), "give all or none"));
+            }
+        }
+        if self.trigger == Trigger::Always {
+            let key = if self.when.is_some() { "when" } else { "join" };
+            if self.when.is_some() || self.join {
+                return Err(bad(
+                    format!(
+                        "route {name}: always hands output on while it comes, so there is no answer for {key}= to look at"
+                    ),
+                    "use trigger=on-turn, on-idle or on-keyword with it",
+                ));
+            }
+        }
+        if let Some(n) = options.join_timeout_ms {
+            if !JOIN_TIMEOUT_MS.contains(&n) {
+                return Err(bad(
+                    format!("route {name}: join_timeout_ms is {n}"),
+                    "give milliseconds from 1000 to 86400000",
+                ));
+            }
+            if !self.join {
+                return Err(bad(
+                    format!("route {name}: join_timeout_ms is for routes that wait for others"),
+                    "add join=all, or leave it out",
+                ));
+            }
+            self.join_timeout_ms = n;
+        }
+        self.header = options.header.or(self.header);
+        self.redact = options.redact.unwrap_or(self.redact);
+        for (key, value, field) in [
+            ("chain_tokens", options.chain_tokens, &mut self.chain_tokens),
+            ("day_tokens", options.day_tokens, &mut self.day_tokens),
+        ] {
+            if value == Some(0) {
+                return Err(bad(
+                    format!("route {name}: {key} is 0, and nothing could be handed on"),
+                    "give a number of tokens, or leave it out for no limit",
+                ));
+            }
+            *field = value.or(*field);
+        }
+        Ok(())
+    }
+
+    /// Whether a header goes before its texts, where the target can have one: the built-in templates
+    /// say by it from whom the text comes, a template of the user's own says what the user wants.
+    pub fn headed(&self) -> bool {
+        let built_in = self.transform == Transform::PromptWrap && self.template.is_none();
+        self.header.unwrap_or(built_in)
     }
 
     /// Takes the provider that was asked for, and refuses a transform that has none to ask. Without a
@@ -353,7 +456,10 @@ impl Route {
     /// What listings show.
     pub fn info(&self, source: &str, target: &str, project: &str) -> RouteInfo {
         let (reason_code, reason_text) = match self.state() {
-            RouteState::Active => (String::new(), String::new()),
+            RouteState::Active => {
+                let skipped = self.skipped.clone();
+                (skipped.as_ref().map_or("", |_| "when").to_owned(), skipped.unwrap_or_default())
+            }
             RouteState::Paused => ("paused".to_owned(), "paused; :Mado resume goes on".to_owned()),
             RouteState::Held => (
                 "no_editor".to_owned(),
@@ -380,6 +486,10 @@ impl Route {
             max_rounds: self.max_rounds,
             cooldown_ms: self.cooldown_ms,
             stop_keyword: self.stop_keyword.clone(),
+            when: self.when.as_ref().map(|w| w.as_str().to_owned()),
+            join: self.join.then(|| "all".to_owned()),
+            header: self.headed(),
+            redact: self.redact,
             reason_code,
             reason_text,
         }
@@ -414,12 +524,12 @@ fn check_template(transform: Transform, template: &str) -> Result<(), String> {
     }
 }
 
-/// Compiles a route's pattern; the error names the route and the position.
-fn compile(pattern: &str, name: &str) -> Result<Regex, ErrorInfo> {
+/// Compiles a route's regular expression; the error names the route, the key and the position.
+fn compile(key: &str, pattern: &str, name: &str) -> Result<Regex, ErrorInfo> {
     let bad = |why: String| {
         ErrorInfo::new(
             "bad_pattern",
-            format!("route {name}: invalid pattern {pattern:?}: {why}"),
+            format!("route {name}: invalid {key} {pattern:?}: {why}"),
             "mend the regular expression (Rust regex syntax)",
         )
     };

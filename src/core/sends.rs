@@ -3,7 +3,7 @@
 use super::commands::{Res, err};
 use super::hop::Hop;
 use super::hub::Hub;
-use crate::proto::{AgentId, ChainId, ErrorInfo, HopId, HopInfo, Reply, Rung, SendParams};
+use crate::proto::{AgentId, ChainId, ErrorInfo, HopId, HopInfo, Reply, RouteId, Rung, SendParams};
 
 impl Hub {
     pub(super) fn fire_now(&mut self, project: &str, route: &str, confirm: bool) -> Res {
@@ -21,14 +21,37 @@ impl Hub {
                 }
             };
             ask(self, own || confirm);
-            let hop = self.fire_answer(id, Rung::Manual);
+            let hop = self.fire_joined(id).or_else(|| self.fire_answer(id, Rung::Manual));
             ask(self, own);
             let info = hop.and_then(|h| self.hops.get(&h)).map(|h| h.info.clone());
+            let skipped = self.routes.get(&id).and_then(|r| r.skipped.clone());
+            let why = skipped.map(|s| format!(": {s}")).unwrap_or_default();
             let missing =
-                || err("not_fired", format!("route {id} did not fire"), "see :Mado routes");
+                || err("not_fired", format!("route {id} did not fire{why}"), "see :Mado routes");
             return info.map(Reply::Hop).map(Some).ok_or_else(missing);
         }
         Err(no_answer(&source))
+    }
+
+    /// A person fires a route whose answers wait for others: what is there goes on without the rest.
+    fn fire_joined(&mut self, id: RouteId) -> Option<HopId> {
+        let group = self.joined_with(id)?;
+        self.gathering = true;
+        let mut fired = None;
+        for member in group {
+            let route = self.routes.get(&member)?;
+            if member == id {
+                fired = self.fire_answer(id, Rung::Manual);
+            } else if route.unjoined && route.waiting.is_none() {
+                self.fire_answer(member, Rung::Manual);
+            }
+        }
+        self.gathering = false;
+        let fired = fired?;
+        self.hops.get_mut(&fired)?.alone = true;
+        self.release(id);
+        let joined = self.hops.values().rev().find(|h| h.info.joined.contains(&fired));
+        joined.map(Hop::id).or(Some(fired))
     }
 
     pub(super) fn handoff(
@@ -156,17 +179,8 @@ impl Hub {
         info.target.clone_from(&agent.name);
         info.project.clone_from(&agent.project);
         info.times.fired = Some(self.now.wall);
-        let hop = Hop {
-            info,
-            route: None,
-            target: Some(target),
-            seq: None,
-            paste,
-            confirm: false,
-            ask: None,
-            since: self.now.mono,
-            done: None,
-        };
+        let mut hop = Hop::new(info, Some(target), self.now.mono);
+        hop.paste = paste;
         self.hops.insert(id, hop);
         if self.set_prompt(id, text) {
             self.enqueue(id);

@@ -289,8 +289,8 @@ fn stands_for(named: Named, piece: &str) -> bool {
 /// The placeholders of a `prompt-wrap` template.
 pub const PLACEHOLDERS: [&str; 4] = ["output", "round", "maxRounds", "source"];
 
-/// The template used where a route names none.
-pub const DEFAULT_TEMPLATE: &str = "{source} answered (round {round} of {maxRounds}):\n\n{output}";
+/// The template used where a route names none: the answer, under the header that says whose it is.
+pub const DEFAULT_TEMPLATE: &str = "{output}";
 
 /// Checks a template; the error names the placeholder, its position and what is known.
 pub fn check_template(template: &str) -> Result<(), String> {

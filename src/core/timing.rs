@@ -43,6 +43,13 @@ pub struct Timing {
     pub batch_bytes: usize,
     /// Hops of one chain over the whole graph.
     pub chain_limit: u32,
+    /// Hops that may go out within a minute in one project, sends of people not counted; 0 for no
+    /// limit. What comes above it waits.
+    pub hops_per_minute: u32,
+    /// Tokens that one chain may use, where the route does not say; 0 for no limit.
+    pub chain_tokens: u64,
+    /// Tokens that the host may use within 24 hours, where the route does not say; 0 for no limit.
+    pub day_tokens: u64,
     /// Between two clearing keys.
     pub clear_gap_ms: u64,
     /// How much later than a prompt's hook an idle status must come to overrule it. The status
@@ -76,6 +83,9 @@ impl Default for Timing {
             batch_gap_ms: 300,
             batch_bytes: 64 * 1024,
             chain_limit: 20,
+            hops_per_minute: 60,
+            chain_tokens: 0,
+            day_tokens: 0,
             clear_gap_ms: 40,
             status_lag_ms: 250,
             unused_ms: 10_000,

@@ -1,6 +1,7 @@
-//! The host's log file: private, rotated by size.
+//! The host's log file: private, rotated by size, without secrets.
 
 use super::paths::{Paths, private_file, state_error};
+use crate::core::redact::redact;
 use crate::proto::ErrorInfo;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -56,8 +57,11 @@ impl Write for Log {
         if self.size >= self.rotate_at {
             let _ = self.rotate();
         }
-        self.size += bytes.len() as u64;
-        let _ = self.file.write_all(bytes);
+        // An event comes in one piece.
+        let clean = redact(&String::from_utf8_lossy(bytes));
+        let out = if clean.secrets > 0 { clean.text.as_bytes() } else { bytes };
+        self.size += out.len() as u64;
+        let _ = self.file.write_all(out);
         Ok(bytes.len())
     }
 
@@ -69,6 +73,21 @@ impl Write for Log {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_secret_gets_into_the_log() {
+        let dir = tempfile::tempdir().unwrap();
+        let paths = Paths {
+            state: dir.path().into(),
+            runtime: dir.path().into(),
+            config: dir.path().into(),
+        };
+        let mut log = Log::open(&paths).unwrap();
+        let secret = format!("gh{}_Ab3dEf6hIj9kLm2nOp5qRs8t", "p");
+        log.write_all(format!("WARN it said {secret}\n").as_bytes()).unwrap();
+        let text = std::fs::read_to_string(dir.path().join("host.log")).unwrap();
+        assert_eq!(text, "WARN it said [redacted GitHub token]\n");
+    }
 
     #[test]
     fn the_log_rotates_and_keeps_three() {

@@ -7,6 +7,7 @@
 use super::lock::{sync_folder, write_atomic};
 use super::paths::{Paths, private_file, state_error};
 use crate::core::profile::Dialect;
+use crate::core::redact::redact;
 use crate::proto::{ErrorInfo, HopId, HopInfo};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -31,6 +32,9 @@ struct Line {
     /// As in [`crate::core::Effect::Record`]; the last line that says something counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     enter: Option<bool>,
+    /// Secrets were blacked out in the prompt: it is not the whole of it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    hidden: bool,
     hop: HopInfo,
 }
 
@@ -41,6 +45,31 @@ pub struct StoredHop {
     pub hop: HopInfo,
     /// Whether the intent of its Enter was recorded.
     pub enter: bool,
+    /// Whether secrets were blacked out in its prompt, so that it is not whole.
+    pub hidden: bool,
+}
+
+/// A hop as it may be written down: without its secrets. And whether its prompt held any.
+fn without_secrets(hop: &HopInfo) -> (HopInfo, bool) {
+    let mut hop = hop.clone();
+    let mut hidden = false;
+    if let Some(prompt) = &mut hop.prompt {
+        let clean = redact(prompt);
+        hidden = clean.secrets > 0;
+        *prompt = clean.text;
+    }
+    let shadow = hop.shadow.iter_mut().flat_map(|s| [&mut s.answer, &mut s.prompt]);
+    let steps = hop.steps.iter_mut().map(|s| &mut s.text);
+    let texts = hop
+        .answer
+        .iter_mut()
+        .chain(&mut hop.input)
+        .chain(&mut hop.notes)
+        .chain([&mut hop.reason_text]);
+    for text in texts.chain(shadow).chain(steps) {
+        *text = redact(text).text;
+    }
+    (hop, hidden)
 }
 
 /// What the log held when the host started.
@@ -113,7 +142,8 @@ impl Store {
         if self.size >= self.rotate_at {
             self.rotate(wall).map_err(|e| state_error(&self.path, &e))?;
         }
-        self.append(&Line { at: wall, enter, hop: hop.clone() })
+        let (hop, hidden) = without_secrets(hop);
+        self.append(&Line { at: wall, enter, hidden, hop: hop.clone() })
             .map_err(|e| state_error(&self.path, &e))?;
         self.last_id = self.last_id.max(hop.id.0);
         if hop.state.is_final() {
@@ -121,7 +151,7 @@ impl Store {
         } else {
             let before = self.open.get(&hop.id).is_some_and(|h| h.enter);
             let enter = enter.unwrap_or(before);
-            self.open.insert(hop.id, StoredHop { hop: hop.clone(), enter });
+            self.open.insert(hop.id, StoredHop { hop, enter, hidden });
         }
         Ok(())
     }
@@ -150,7 +180,8 @@ impl Store {
         let mut size = 0;
         for stored in self.open.values() {
             let enter = Some(stored.enter);
-            let bytes = encode(&Line { at: wall, enter, hop: stored.hop.clone() })?;
+            let bytes =
+                encode(&Line { at: wall, enter, hidden: stored.hidden, hop: stored.hop.clone() })?;
             file.write_all(&bytes)?;
             size += bytes.len() as u64;
         }
@@ -209,10 +240,10 @@ fn load(
             break;
         }
         match serde_json::from_slice::<Line>(&line) {
-            Ok(Line { hop, enter, .. }) => {
+            Ok(Line { hop, enter, hidden, .. }) => {
                 let before = all.get(&hop.id).is_some_and(|h| h.enter);
                 let enter = enter.unwrap_or(before);
-                all.insert(hop.id, StoredHop { hop, enter });
+                all.insert(hop.id, StoredHop { hop, enter, hidden });
             }
             Err(e) => warnings.push(format!("{}:{number}: skipped: {e}", path.display())),
         }
@@ -360,6 +391,31 @@ mod tests {
         let (_, loaded) = Store::open_sized(&paths, 1000).unwrap();
         assert!(loaded.open[&HopId(1)].enter);
         assert_eq!(loaded.next_hop, 200);
+    }
+
+    #[test]
+    fn no_secret_is_written_and_a_prompt_that_held_one_is_marked() {
+        let dir = tempfile::tempdir().unwrap();
+        let paths = paths(dir.path());
+        let (mut store, _) = Store::open(&paths).unwrap();
+        let secret = format!("gh{}_Ab3dEf6hIj9kLm2nOp5qRs8t", "p");
+        let with = |id, answer: String, prompt: String| HopInfo {
+            answer: Some(answer),
+            prompt: Some(prompt),
+            notes: vec![format!("saw {secret}")],
+            ..hop(id, HopState::Typing)
+        };
+        store
+            .record(&with(1, format!("a {secret}"), format!("p {secret}")), Some(false), 1)
+            .unwrap();
+        store.record(&with(2, format!("a {secret}"), "p".into()), Some(false), 1).unwrap();
+        drop(store);
+        let text = fs::read_to_string(dir.path().join("hops.jsonl")).unwrap();
+        assert!(!text.contains(&secret), "{text}");
+        let (_, loaded) = Store::open(&paths).unwrap();
+        let hidden: Vec<bool> = loaded.open.values().map(|h| h.hidden).collect();
+        assert_eq!(hidden, [true, false]);
+        assert_eq!(loaded.open[&HopId(1)].hop.prompt.as_deref(), Some("p [redacted GitHub token]"));
     }
 
     #[test]

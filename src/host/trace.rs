@@ -1,13 +1,16 @@
 //! `MADO_TRACE`: every step of the core as one line, and `mado replay`, which repeats them.
 //!
-//! A trace holds prompts and answers but no environment values and no headers of providers, which
-//! may hold secrets: they are replaced before they are
-//! written, in inputs and effects alike, so that the effects still follow from the inputs.
+//! A trace holds prompts and answers but no environment values and no headers of providers: they are
+//! replaced before they are written, in inputs and effects alike, so that the effects still follow from
+//! the inputs. Secrets are blacked out too. A secret that a screen shows broken over rows is not the same
+//! text there any more, so after one the replay may differ; the step says that it held some.
 
 use super::paths::private_file;
+use crate::core::redact::redact;
 use crate::core::{Effect, Hub, Input, Now};
 use crate::proto::{ErrorInfo, Provider, Request};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -28,8 +31,30 @@ struct Head {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Step {
     now: Now,
+    /// How many secrets were blacked out in it.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    secrets: usize,
     input: Input,
     effects: Vec<Effect>,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+fn is_zero(n: &usize) -> bool {
+    *n == 0
+}
+
+/// Blacks out the secrets in every string of a value, and counts them.
+fn without_secrets(value: &mut Value) -> usize {
+    match value {
+        Value::String(text) => {
+            let clean = redact(text);
+            *text = clean.text;
+            clean.secrets
+        }
+        Value::Array(list) => list.iter_mut().map(without_secrets).sum(),
+        Value::Object(map) => map.values_mut().map(without_secrets).sum(),
+        _ => 0,
+    }
 }
 
 /// An open trace.
@@ -67,7 +92,15 @@ impl Trace {
         hide_input(&mut input);
         let mut effects = effects.to_vec();
         effects.iter_mut().for_each(hide_effect);
-        if let Err(e) = self.line(&Step { now, input, effects }) {
+        let line = serde_json::to_value(Step { now, secrets: 0, input, effects });
+        let written = line.map_err(std::io::Error::from).and_then(|mut line| {
+            let secrets = without_secrets(&mut line);
+            if secrets > 0 {
+                line["secrets"] = secrets.into();
+            }
+            self.line(&line)
+        });
+        if let Err(e) = written {
             tracing::warn!("the trace is incomplete: {e}");
         }
     }
@@ -120,6 +153,8 @@ pub enum Replayed {
         recorded: Option<String>,
         /// The effect that the core gives now.
         now: Option<String>,
+        /// Secrets were blacked out in a step up to here, which may be why.
+        secrets: bool,
     },
 }
 
@@ -144,9 +179,11 @@ pub fn replay(
     };
     let mut hub = make(&head.timing)?;
     let mut steps = 0;
+    let mut secrets = false;
     for (number, text) in lines {
         let text = text.map_err(|e| bad(number, &e))?;
         let step: Step = serde_json::from_str(&text).map_err(|e| bad(number, &e))?;
+        secrets |= step.secrets > 0;
         let input = serde_json::to_string(&step.input).unwrap_or_default();
         let effects = hub.step(step.now, step.input);
         if let Some(at) = first_difference(&step.effects, &effects) {
@@ -156,6 +193,7 @@ pub fn replay(
                 input,
                 recorded: show(&step.effects),
                 now: show(&effects),
+                secrets,
             });
         }
         steps += 1;
@@ -219,13 +257,46 @@ mod tests {
     }
 
     #[test]
+    fn a_trace_holds_no_secret_of_a_text_and_replays_alike() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("trace");
+        let mut trace = Trace::create(&path, serde_json::json!({})).unwrap();
+        let mut hub = Hub::new(Timing::default());
+        let secret = format!("gh{}_Ab3dEf6hIj9kLm2nOp5qRs8t", "p");
+        let send = |text: String| Input::Request {
+            client: ClientId(1),
+            seq: 2,
+            inside: None,
+            profile: None,
+            request: Request::Send(crate::proto::SendParams {
+                target: "shell".into(),
+                project: "/".into(),
+                text,
+                deliver: None,
+            }),
+        };
+        for input in [open(), send(format!("use {secret}"))] {
+            let effects = hub.step(Now::default(), input.clone());
+            trace.step(Now::default(), &input, &effects);
+        }
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(!text.contains(&secret), "{text}");
+        assert!(
+            text.contains("use [redacted GitHub token]") && text.contains("\"secrets\":"),
+            "{text}"
+        );
+        assert_eq!(replay(&path, make).unwrap(), Replayed::Same { steps: 2 });
+    }
+
+    #[test]
     fn the_first_difference_is_named() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("trace");
         let mut trace = Trace::create(&path, serde_json::json!({})).unwrap();
         trace.step(Now::default(), &Input::Tick, &[]);
         trace.step(Now::default(), &open(), &[]);
-        let Replayed::Differs { line, input, recorded, now } = replay(&path, make).unwrap() else {
+        let Replayed::Differs { line, input, recorded, now, .. } = replay(&path, make).unwrap()
+        else {
             panic!("it differs")
         };
         assert_eq!((line, recorded), (3, None));

@@ -91,6 +91,18 @@ pub struct RouteInfo {
     /// An answer that holds this literal text stops the route.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop_keyword: Option<String>,
+    /// Only an answer that this regular expression matches is handed on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub when: Option<String>,
+    /// `all`: its answers wait for those of the other routes into the target that say so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub join: Option<String>,
+    /// A line before the text says from whom it comes.
+    #[serde(default)]
+    pub header: bool,
+    /// Secrets are blacked out in prompts.
+    #[serde(default)]
+    pub redact: bool,
     /// Why it is in this state, as a stable code.
     pub reason_code: String,
     /// Why, in words, with how to resume where it is stopped.
@@ -231,6 +243,9 @@ pub struct HopInfo {
     /// Under `dispatch=shadow`: what would have gone out by evidence and records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shadow: Option<Shadow>,
+    /// The hops whose answers were joined into this one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub joined: Vec<HopId>,
     /// What happened on the way, one sentence each (removed control bytes, a second Enter, …).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,

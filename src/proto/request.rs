@@ -224,6 +224,29 @@ pub struct RouteOptions {
     /// Keep firing while no editor is attached.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub route_detached: Option<bool>,
+    /// Regular expression: only an answer that it matches is handed on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub when: Option<String>,
+    /// `all`: wait for the answers of every route into the target that says so, and hand them on
+    /// as one prompt. `none`: each by itself, the default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub join: Option<String>,
+    /// How long an answer waits for the others of a join, 1000 to 86400000 milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub join_timeout_ms: Option<u64>,
+    /// Put a line before the text that says from whom it comes and that it is not the user
+    /// speaking. `None`: with the built-in templates.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub header: Option<bool>,
+    /// Black out secrets (keys, tokens, private key blocks) in prompts too, not only on disk.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub redact: Option<bool>,
+    /// Tokens that a chain may have used when the route fires.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub chain_tokens: Option<u64>,
+    /// Tokens that the host may have used in the last 24 hours when the route fires.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub day_tokens: Option<u64>,
 }
 
 /// Parameters of `connect`.

@@ -299,6 +299,29 @@ test('trigger and transform say what the route is now', function()
   has(shown, 'prompt-wrap "Review this plan, pleas…"')
 end)
 
+test('conditions, several targets and joins are drawn below the routes', function()
+  local route = function(id, source, target, of)
+    return fake:route(
+      vim.tbl_extend('force', { id = id, source = source, target = target }, of or {})
+    )
+  end
+  local routes = {
+    route(1, 'planner', 'coder'),
+    route(2, 'planner', 'tester', { when = 'test|spec' }),
+    route(3, 'coder', 'reviewer', { join = 'all' }),
+    route(10, 'tester', 'reviewer', { join = 'all', when = 'FAIL and a very long condition' }),
+    route(11, 'reviewer', 'planner'),
+  }
+  eq({
+    'planner ─┬─ 1 ─> coder',
+    '         └─ 2 when /test|spec/ ─> tester',
+    'reviewer ─── 11 ─> planner',
+    'coder ─ 3 ───────────────────────────────────┐',
+    'tester ─ 10 when /FAIL and a very long co…/ ─┴─ all ─> reviewer',
+  }, require('mado.graph').lines(routes))
+  eq({}, require('mado.graph').lines({ route(1, 'a', 'b'), route(2, 'b', 'a') }))
+end)
+
 test('hops and routes have whole numbers', function()
   for _, hop in ipairs({ '1.5', '0', '-1', 'x', 'nan', 'inf', '99999999999999999999' }) do
     local text =
@@ -458,7 +481,7 @@ test('subcommands, agents, routes, options and values complete from what is know
   eq({ 'planner', 'reviewer', 'split=' }, complete('Mado attach '))
   eq({ 'reviewer' }, complete('Mado attach r'))
   eq({ 'planner->reviewer' }, complete('Mado fire '))
-  eq({ 'reviewer', 'confirm=' }, vim.list_slice(complete('Mado connect planner '), 1, 2))
+  eq({ 'reviewer', 'chain_tokens=' }, vim.list_slice(complete('Mado connect planner '), 1, 2))
   eq(
     { 'trigger=on-idle', 'trigger=on-keyword', 'trigger=on-turn', 'trigger=on-complete' },
     (function()

@@ -1,6 +1,7 @@
 //! The start after an unclean end: leftovers are ended, hops without a final state go to the core.
 
 use super::{Loaded, Server};
+use crate::core::redact::redact;
 use crate::core::{Input, RestoredHop, text};
 use crate::host::reap::{self, Leader};
 use crate::host::records;
@@ -36,17 +37,18 @@ impl Server {
 }
 
 fn restore(stored: StoredHop, records: &[AgentRecord]) -> RestoredHop {
-    let StoredHop { hop, enter } = stored;
+    let StoredHop { hop, enter, hidden } = stored;
     let target = records.iter().find(|r| r.name == hop.target && r.project == hop.project);
     let in_record = enter && target.is_some_and(|t| in_record(t, &hop));
-    RestoredHop { hop, enter, in_record }
+    RestoredHop { hop, enter, in_record, hidden }
 }
 
 /// Whether the target's own record holds the prompt, written after its first byte was typed.
 fn in_record(target: &AgentRecord, hop: &HopInfo) -> bool {
     let (Some(path), Some(prompt)) = (&target.transcript, &hop.prompt) else { return false };
     let since = hop.times.typing.unwrap_or(0);
-    let fits = |text: &str| text::fold(text) == text::fold(prompt);
+    // The stored prompt is without its secrets, so the record's is compared without them.
+    let fits = |text: &str| text::fold(&redact(text).text) == text::fold(prompt);
     let session = target.session.as_deref();
     records::holds_prompt(target.dialect, path, session, since, fits).unwrap_or_else(|e| {
         tracing::warn!("{} cannot be read: {e}", path.display());
