@@ -49,9 +49,18 @@ local function fan_out(lines, group)
   end
   for i, route in ipairs(group) do
     local source = i == 1 and route.source .. ' ─' or (' '):rep(width(route.source) + 2)
-    local fork = #group == 1 and '──' or i == 1 and '┬─' or i == #group and '└─' or '├─'
+    local fork = #group == 1 and '──'
+      or i == 1 and '┬─'
+      or i == #group and '└─'
+      or '├─'
     local id = (' '):rep(most - #tostring(route.id)) .. route.id
-    lines[#lines + 1] = ('%s%s %s%s ─> %s'):format(source, fork, id, condition(route), route.target)
+    lines[#lines + 1] = ('%s%s %s%s ─> %s'):format(
+      source,
+      fork,
+      id,
+      condition(route),
+      route.target
+    )
   end
 end
 
@@ -62,7 +71,10 @@ local function fan_in(lines, group)
     most = math.max(most, width(left[i]))
   end
   for i, route in ipairs(group) do
-    local fork = #group == 1 and '──' or i == 1 and '─┐' or i == #group and '─┴─' or '─┤'
+    local fork = #group == 1 and '──'
+      or i == 1 and '─┐'
+      or i == #group and '─┴─'
+      or '─┤'
     local arrow = i < #group and '' or (' all ─> %s'):format(route.target)
     lines[#lines + 1] = left[i] .. ('─'):rep(most - width(left[i])) .. fork .. arrow
   end

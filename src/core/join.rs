@@ -106,9 +106,8 @@ impl Hub {
                 Some(hop) if hop.part.is_some() => there.push(route),
                 // A model still writes it.
                 Some(_) if route.id == route_id => return Wait::Unmade,
-                Some(_) => missing.push(route),
                 None if route.abstained.is_some_and(|at| now < at + route.join_timeout_ms) => {}
-                None => missing.push(route),
+                Some(_) | None => missing.push(route),
             }
         }
         let alone = there.iter().any(|r| r.waiting.is_some_and(|h| self.hops[&h].alone));

@@ -7,6 +7,7 @@
 //! - Without `-a on-request` a request to leave the sandbox is refused without a question.
 
 use std::collections::BTreeMap;
+use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 /// The program.
@@ -28,8 +29,9 @@ pub fn home(cwds: &[&Path]) -> tempfile::TempDir {
         .to_owned();
     for cwd in cwds {
         let cwd = cwd.canonicalize().expect("the working directory exists");
-        config +=
-            &format!("[projects.{:?}]\ntrust_level = \"trusted\"\n", cwd.display().to_string());
+        let cwd = cwd.display().to_string();
+        writeln!(config, "[projects.{cwd:?}]\ntrust_level = \"trusted\"")
+            .expect("a text takes all");
     }
     for folder in ["tmp", ".codex"] {
         std::fs::create_dir(home.path().join(folder)).expect("create a folder");

@@ -15,10 +15,10 @@ vim.cmd.runtime('plugin/mado.lua')
 
 -- What a person answers to Neovim's question of trust.
 local answers = {}
-vim.fn.confirm = function(text)
+rawset(vim.fn, 'confirm', function(text)
   answers[#answers + 1] = text
   return 1
-end
+end)
 
 local function forget()
   fake.requests, fake.on, answers = {}, {}, {}

@@ -19,7 +19,7 @@ const SOON: Duration = Duration::from_millis(200);
 /// Longest pause between attempts.
 const SLOW: Duration = Duration::from_secs(5);
 /// How long a start may take before people are told.
-const STARTING: Duration = Duration::from_secs(60);
+const STARTING: Duration = Duration::from_mins(1);
 /// The server's heartbeat comes every 10 s.
 const SILENCE: Duration = Duration::from_secs(45);
 /// How long a question to it may take.
