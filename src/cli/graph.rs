@@ -100,7 +100,7 @@ fn fan_in(out: &mut Vec<String>, group: &[&RouteInfo]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use mado::proto::{Dispatch, RouteId, RouteState, Transform, Trigger};
+    use mado::proto::{Dispatch, OnError, RouteId, RouteState, Transform, Trigger};
 
     fn route(id: u64, source: &str, target: &str, when: Option<&str>, join: bool) -> RouteInfo {
         RouteInfo {
@@ -112,6 +112,10 @@ mod tests {
             pattern: None,
             transform: Transform::PromptWrap,
             template: None,
+            provider: None,
+            model: None,
+            on_error: OnError::default(),
+            task: None,
             dispatch: Dispatch::Madoagent,
             state: RouteState::Active,
             round: 0,

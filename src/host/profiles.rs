@@ -343,7 +343,8 @@ mod tests {
         let e = load(&paths, "nope", &Overrides::new()).unwrap_err();
         assert_eq!(e.code, "unknown_profile");
         assert!(
-            e.message.contains("nope") && e.remedy.contains("claude, demo, mine, opencode, shell"),
+            e.message.contains("nope")
+                && e.remedy.contains("claude, codex, demo, mine, opencode, shell"),
             "{e}"
         );
         assert!(load(&paths, "../mine", &Overrides::new()).is_err());
