@@ -103,8 +103,8 @@ async fn real_codex_shows_its_turns_as_the_demo_agent_does() {
     turns::a_failed_turn_says_so(&s).await;
 }
 
-/// An Enter on its empty composer is a newline, and Esc must be pressed twice, so it shares a part of the
-/// contract alone.
+/// Lines that are pasted one by one may change places in it, and Esc must be pressed twice, so it shares a
+/// part of the contract alone.
 #[tokio::test]
 async fn real_opencode_takes_long_prompts_clears_drafts_and_has_dialogs_as_the_demo_agent_does() {
     let s = Subject::start(Which::Opencode).await;

@@ -21,16 +21,18 @@ use std::time::{Duration, Instant};
 /// after a stand-in is the program's own, and a mark of mado's before a command.
 fn texts() -> Vec<(String, String)> {
     let same = |text: &str| (text.to_owned(), text.to_owned());
+    let stood = |text: &str| (text.to_owned(), format!("{} ", text.trim()));
     let long_line = format!("first {}\nsecond", "word ".repeat(60).trim_end());
     let many: Vec<String> = (1..=30).map(|n| format!("    line {n} of many, 行")).collect();
     let many = many.join("\n");
     vec![
         same("plain"),
-        same("fn main() {\n    let 窓 = \"日本語 👩‍💻 🙂\";\n\n        deeper\nto the end"),
-        (long_line.clone(), format!("{long_line} ")),
-        (many.clone(), format!("{} ", many.trim_start())),
+        same("two\n    lines 日本語"),
+        stood("fn main() {\n    let 窓 = \"日本語 👩‍💻 🙂\";\n\n        deeper\nto the end"),
+        stood(&long_line),
+        stood(&many),
         ("/models".into(), "\\/models".into()),
-        ("/review\nof\nthree lines".into(), "\\/review\nof\nthree lines".into()),
+        ("/review\nof\nthree lines".into(), "\\/review\nof\nthree lines ".into()),
         ("exit".into(), "\\exit".into()),
         ("!touch ran".into(), " !touch ran".into()),
         ("look at @file".into(), "look at @file ".into()),

@@ -76,7 +76,7 @@ async fn real_opencode_no_dialog_of_an_agent_stopped_around_an_enter_is_approved
 #[tokio::test]
 async fn real_opencode_without_the_gate_a_dialog_is_approved() {
     let arena = arena(How::Peer, &[("MADO_UNSAFE_NO_GATE", "1")]).await;
-    sweep::approves(arena, &[-350, -300, -250, -400, -200, -450, -500]).await;
+    sweep::approves(arena, &[-350, -600, -250, -900, -450, -200, -1200, -700]).await;
 }
 
 #[tokio::test]

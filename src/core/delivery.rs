@@ -299,10 +299,7 @@ impl Hub {
         }
         let bracketed = agent.view.as_ref().is_some_and(|v| v.bracketed_paste);
         let lines = prompt.matches('\n').count() + 1;
-        let rules = &agent.profile.submit;
-        let long = |line: &str| rules.paste_longer > 0 && line.chars().count() > rules.paste_longer;
-        let paste = hop.paste.unwrap_or(lines > rules.paste_above)
-            || prompt.split_inclusive('\n').any(long);
+        let paste = hop.paste.unwrap_or(lines > agent.profile.submit.paste_above);
         agent.delivery = Some(Delivery {
             hop: hop_id,
             chunks: chunks(&prompt, bracketed, paste),

@@ -305,8 +305,6 @@ pub struct SubmitRules {
     pub line_gap_ms: u64,
     /// More lines than this go as one paste.
     pub paste_above: usize,
-    /// So does a text with a line of more characters than this, newline included; 0: no limit.
-    pub paste_longer: usize,
     /// How long acceptance may take before the hop is `unconfirmed`.
     pub accept_ms: u64,
     /// Text of more than one line needs bracketed paste to be on.
@@ -326,7 +324,6 @@ impl Default for SubmitRules {
             second_ms: 200,
             line_gap_ms: 60,
             paste_above: 20,
-            paste_longer: 0,
             accept_ms: 10_000,
             needs_bracketed: false,
             confirm: false,

@@ -113,6 +113,8 @@ pub struct Arena<R: Ring> {
     /// From its first byte to its Enter, in milliseconds.
     types: f64,
     how: How,
+    /// The gate is off: a text may end up anywhere.
+    ungated: bool,
 }
 
 /// Long enough that the dialog can come between two lines.
@@ -134,6 +136,7 @@ impl<R: Ring> Arena<R> {
             enters: Duration::ZERO,
             types: 0.0,
             how,
+            ungated: false,
         };
         arena.calibrate().await;
         arena
@@ -281,14 +284,16 @@ impl<R: Ring> Arena<R> {
     /// After a run: the text arrived at most once, and exactly once where its hop says so.
     fn settle(&self, n: usize, hop: &Value) {
         let how = self.how;
-        let arrived = self.ring.mock().prompts().iter().filter(|p| **p == text(n)).count();
+        let arrived = self.ring.mock().prompts().iter().filter(|p| p.trim_end() == text(n)).count();
         assert!(arrived <= 1, "arrived {arrived} times: {hop}");
         if hop["state"] == "answered" {
             assert_eq!(arrived, 1, "{hop}");
         } else {
             // A dialog in the delivery's own turn, refused by the person; or the person's own key.
             let code = hop["reason_code"].as_str().unwrap();
-            let fine = code == "interrupted" || how == How::Person && code == "human_took_over";
+            let fine = self.ungated
+                || code == "interrupted"
+                || how == How::Person && code == "human_took_over";
             assert!(fine, "{hop}");
         }
         self.tidy();
@@ -383,7 +388,8 @@ pub async fn long_and_close<R: Ring>(arena: Arena<R>) {
 }
 
 /// With the gate off: a sweep that approves nothing then could not fail, so it would prove nothing.
-pub async fn approves<R: Ring>(arena: Arena<R>, offsets: &[i64]) {
+pub async fn approves<R: Ring>(mut arena: Arena<R>, offsets: &[i64]) {
+    arena.ungated = true;
     let table = arena.sweep(offsets.iter().copied()).await;
     assert!(approvals(&table) > 0, "no dialog was approved: {table:?}");
 }
