@@ -45,6 +45,10 @@ impl Ring for Opencode {
         Box::new(move || prompt.send())
     }
 
+    fn stands_in(&self) -> bool {
+        true
+    }
+
     fn approved(&self) -> bool {
         // A refusal is a result as well, but the model is not told of it.
         let results = |r: &Request| r.kind == Kind::ToolResult;
