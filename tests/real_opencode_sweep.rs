@@ -18,6 +18,7 @@ use std::path::PathBuf;
 use common::mock::{Kind, Matcher, Reply, Request, View};
 use opencodes::Opencodes;
 use regex::Regex;
+use serde_json::json;
 use sweep::{Arena, How, Ring, TARGET, Trigger};
 use world::World;
 
@@ -62,7 +63,9 @@ async fn arena(how: How, vars: &[(&str, &str)]) -> Arena<Opencode> {
     c.mock.on("OPEN-A-DIALOG", bash());
     // A person's `x` behind whatever the composer holds.
     c.mock.on(Matcher::Matches(Regex::new("x$").unwrap()), bash());
-    c.open(TARGET);
+    // A turn is told a second before its dialog stands there. The Enter comes later than that here, or no
+    // dialog could come close to it.
+    c.open_with(TARGET, &[], Some(json!({"submit": {"wait_ms": 2300}})));
     let hit = c.world.site.work().join("hit");
     Arena::new(Opencode { c, hit }, how).await
 }
