@@ -11,7 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::common::mock::View;
 use crate::common::term::Term;
@@ -289,7 +289,7 @@ impl<R: Ring> Arena<R> {
 
     /// After a run: the text arrived at most once, and exactly once where its hop says so.
     fn settle(&self, n: usize, hop: &Value) {
-        let how = self.how;
+        let (w, how) = (self.ring.world(), self.how);
         let arrived = self.ring.mock().prompts().iter().filter(|p| p.trim_end() == text(n)).count();
         assert!(arrived <= 1, "arrived {arrived} times: {hop}");
         if hop["state"] == "answered" {
@@ -302,6 +302,14 @@ impl<R: Ring> Arena<R> {
                 || self.ring.stands_in() && code == "residue_left"
                 || how == How::Person && code == "human_took_over";
             assert!(fine, "{hop}");
+            if code == "residue_left" {
+                // It is no draft to mado, which knows that it typed it.
+                self.person.write(self.ring.clear());
+                w.wait("the residue to go", || {
+                    let composer = w.ask("screen", json!({"agent": TARGET}))["composer"].take();
+                    (composer["text"] == "").then_some(())
+                });
+            }
         }
         self.tidy();
     }
