@@ -238,9 +238,18 @@ async fn real_opencode_each_rung_alone_is_enough() {
         let answer = format!("answer by {rung}");
         a.script(vec![Reply::text(answer.as_str())]);
         if rung == "screen" {
-            // It draws an answer some time after it has said that the turn is done, so what is read from the
-            // screen then may lack it; that the turn is over is certain.
-            w.wait_state(w.send(&name, "a question"), "answered");
+            // Before a first turn has begun to work, and before an answer and the row that says that the turn
+            // is done are drawn, it looks like an idle one. So what the screen alone shows may not be enough
+            // to say that the turn was completed, and then its hop does not say so.
+            let sent = w.send(&name, "a question");
+            let end = w.wait_hop(sent, "its end", |h| {
+                ["answered", "unconfirmed"].contains(&h["state"].as_str().unwrap())
+            });
+            assert!(
+                ["answered", "superseded"].contains(&end["reason_code"].as_str().unwrap()),
+                "{end}"
+            );
+            w.wait("its arrival", || (a.prompts() == ["a question"]).then_some(()));
             w.ask("close", json!({"agent": name}));
             continue;
         }
